@@ -1,0 +1,1 @@
+"""One turn from opening to its single answer: state, output, silence, trail, delivery."""

@@ -1,0 +1,45 @@
+"""The command group: knows each command's name, help line and module, and nothing of what it does."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+_COMMANDS: dict[str, tuple[str, str]] = {
+    # name: (module with an attribute ``command``, help line)
+}
+
+
+class _LazyGroup(click.Group):
+    """Lists every command without importing it, so ``--help`` starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = import_module(_COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)  # noqa: S101 - a wiring error of this table
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if _COMMANDS:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, line) for name, (_, line) in sorted(_COMMANDS.items())])
+
+
+def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"canon-hermes-plugin {version('canon-hermes-plugin')}")
+        ctx.exit()
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
+)
+def main() -> None:
+    """Connect Canon to the Hermes Agent gateway."""

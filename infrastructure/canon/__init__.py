@@ -1,0 +1,1 @@
+"""Canon over HTTP and server-sent events."""

@@ -1,0 +1,1 @@
+"""State on disk: atomic, locked, owner-only."""

@@ -1,0 +1,1 @@
+"""The Hermes Agent host: platform adapter, hooks, tool, skill. Host internals are borrowed in compat.py only."""

@@ -1,0 +1,1 @@
+"""The in-memory twin of every port. Product code: downstream tests run on it."""
