@@ -1,1 +1,1 @@
-"""Detached approvals: one durable ledger, a table of transitions, and the services that drive them (interactions §9)."""
+"""Detached approvals: a durable ledger, a table of transitions, and the services that drive both (interactions §9)."""
