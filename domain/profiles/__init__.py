@@ -1,0 +1,1 @@
+"""Agent profiles: what a usable one is, and which credentials a process speaks with."""

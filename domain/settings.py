@@ -1,0 +1,139 @@
+"""The one table of settings: environment variables and platform extras, what they mean and who wins.
+
+Code reads its names from here and ``docs/operations.md`` is checked against it, so the two cannot drift apart. It knows
+names and precedence; the values come in as mappings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from canon_hermes_plugin.ports.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    Attributes:
+        env: the environment variable, which wins over every other place.
+        extras: keys of the platform's ``extra``, the first non-blank one counts.
+        meaning: one line for people.
+        secret: never shown, not even in part.
+        default: what holds when nothing is set, for people.
+    """
+
+    env: str
+    extras: tuple[str, ...] = ()
+    meaning: str = ""
+    secret: bool = False
+    default: str = ""
+
+    def from_environ(self, environ: Mapping[str, str]) -> str | None:
+        """Return the trimmed variable; one that holds only blanks counts as unset."""
+        return environ.get(self.env, "").strip() or None
+
+    def from_extra(self, extra: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Return (key, trimmed value) of the first extra that is set.
+
+        Raises:
+            ConfigurationError: the value is not a plain scalar, or still an unexpanded ``${VARIABLE}``.
+        """
+        for key in self.extras:
+            if (value := scalar_text(extra.get(key), f"platform extra {key}")) is not None:
+                return key, value
+        return None
+
+    def value(self, environ: Mapping[str, str], extra: Mapping[str, Any]) -> str | None:
+        """Return the setting: the environment variable, else the extra, else ``None``."""
+        found = self.from_environ(environ)
+        if found is not None:
+            return found
+        pair = self.from_extra(extra)
+        return None if pair is None else pair[1]
+
+
+def scalar_text(value: object, what: str) -> str | None:
+    """Return the string form of a configured scalar, ``None`` for a missing or blank one.
+
+    Raises:
+        ConfigurationError: a list, mapping or truth value, or an unexpanded ``${VARIABLE}``. Quotes nothing of it.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigurationError(f"{what} must be text")
+    text = str(value).strip()
+    if text.startswith("${") and text.endswith("}"):
+        raise ConfigurationError(f"{what} refers to an environment variable that is not set")
+    return text or None
+
+
+API_KEY = Setting(
+    "CANON_API_KEY",
+    ("api_key", "canon_api_key", "CANON_API_KEY"),
+    "Agent key for direct mode. Needs CANON_ENVIRONMENT_ID. Wins over every profile.",
+    secret=True,
+)
+ENVIRONMENT_ID = Setting(
+    "CANON_ENVIRONMENT_ID",
+    ("environment_id", "canon_environment_id", "CANON_ENVIRONMENT_ID"),
+    "Canon environment the direct key belongs to: canon-prod-v1 or canon-dev-v1. Never assumed.",
+)
+BASE_URL = Setting(
+    "CANON_BASE_URL",
+    ("base_url", "canon_base_url", "CANON_BASE_URL"),
+    "REST address, only together with a direct key.",
+    default="the environment's packaged value",
+)
+STREAM_URL = Setting(
+    "CANON_STREAM_URL",
+    ("stream_url", "canon_stream_url", "CANON_STREAM_URL"),
+    "Event stream address, only together with a direct key.",
+    default="the environment's packaged value",
+)
+RTDB_URL = Setting(
+    "CANON_RTDB_URL",
+    ("rtdb_url", "canon_rtdb_url", "CANON_RTDB_URL"),
+    "Realtime database address, only together with a direct key. Checked, never contacted.",
+    default="the environment's packaged value",
+)
+FIREBASE_API_KEY = Setting(
+    "CANON_FIREBASE_API_KEY",
+    ("firebase_api_key", "canon_firebase_api_key", "CANON_FIREBASE_API_KEY"),
+    "Public web key of the environment, only together with a direct key.",
+    default="the environment's packaged value",
+)
+AGENT = Setting(
+    "CANON_AGENT",
+    ("agent", "profile", "canon_agent", "CANON_AGENT"),
+    "Name of the stored profile to use.",
+    default="the only usable profile",
+)
+HOME = Setting("CANON_HOME", (), "Directory of profiles, pending registrations and ledgers.", default="~/.canon")
+AGENTS_FILE = Setting(
+    "CANON_AGENTS_FILE", (), "Full path of the profile file.", default="agents.json in the Canon home"
+)
+AGENTS_PATH = Setting("CANON_AGENTS_PATH", (), "Older name of CANON_AGENTS_FILE, which wins over it.")
+BOOTSTRAP = Setting(
+    "CANON_AGENTS_JSON_BOOTSTRAP",
+    (),
+    "Profiles to add when their names are absent: the text of a profile file, or base64 of it.",
+    secret=True,
+)
+
+CREDENTIAL_SETTINGS = (
+    API_KEY,
+    ENVIRONMENT_ID,
+    BASE_URL,
+    STREAM_URL,
+    RTDB_URL,
+    FIREBASE_API_KEY,
+    AGENT,
+    HOME,
+    AGENTS_FILE,
+    AGENTS_PATH,
+    BOOTSTRAP,
+)
