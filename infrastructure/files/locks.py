@@ -23,7 +23,7 @@ def locked(lock_file: Path, *, timeout: float = LOCK_SECONDS) -> Generator[None]
         LockTimeoutError: not free within ``timeout`` seconds.
         OSError: the lock file cannot be created.
     """
-    from filelock import FileLock, SoftFileLock, Timeout  # noqa: PLC0415 - keeps the command line's start fast
+    from filelock import FileLock, SoftFileLock, Timeout  # keeps the command line fast to start
 
     lock_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = (FileLock if _has_system_lock() else SoftFileLock)(lock_file, timeout=timeout, mode=0o600)
