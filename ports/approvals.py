@@ -50,12 +50,12 @@ class LedgerStore(Protocol):
         """
         ...
 
-    async def snapshot(self) -> LedgerView:
-        """Return the ledger as it is now.
+    async def snapshot(self) -> Sequence[Entry]:
+        """Return what :meth:`LedgerView.active` gives now; raises as :meth:`transact`."""
+        ...
 
-        Raises:
-            LedgerError: as for :meth:`transact`.
-        """
+    async def find(self, approval_id: str) -> Entry | None:
+        """Return what :meth:`LedgerView.get` gives now; raises as :meth:`transact`."""
         ...
 
     async def tidy(self) -> None:
