@@ -45,7 +45,7 @@ class Frames:
 
     def block(self):
         while b"\n\n" not in self._buffer:
-            self._buffer += next(self._bytes).replace(b"\r\n", b"\n")
+            self._buffer = (self._buffer + next(self._bytes)).replace(b"\r\n", b"\n")
         block, self._buffer = self._buffer.split(b"\n\n", 1)
         return block.decode()
 
