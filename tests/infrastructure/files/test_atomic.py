@@ -126,6 +126,8 @@ def test_a_lock_held_too_long_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("module", [None, types.ModuleType("fcntl")])
 def test_field_47_a_missing_or_partial_fcntl_falls_back_to_a_plain_lock_file(tmp_path, monkeypatch, module):
+    import filelock  # loaded whole before its platform module is taken away: other tests lock for real  # noqa: F401
+
     monkeypatch.setitem(sys.modules, "fcntl", module)
     assert not locks._has_system_lock()
     with locked(tmp_path / "f.lock"):
