@@ -1,18 +1,55 @@
-"""Session keys: one derivation for every caller (turns §2.1, captain-webhook §3). Pure text, no host."""
+"""Session keys: one derivation for every caller (turns §2.1, captain-webhook §3). Pure text, no host.
+
+It decides which lane of the host's memory a message belongs to, exactly as the host does for an unthreaded source of the
+default profile (hermes-host §3.8). Nothing else in this package builds such a key (field fault 24).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import cast
+from typing import Final, Literal, cast
 from urllib.parse import quote
 
+PLATFORM: Final = "canon"
+"""The platform's name in the host."""
+
+_NAMESPACE = "agent:main"
 _SESSION = "session"
 _DELIVERY = "delivery"
 _MAX_ENCODED = 200
 _READABLE_PREFIX = 80
 _FIELDS = ("conversation_id", "hermes_session_id")
+
+
+def host_session_key(
+    conversation_id: str,
+    chat_kind: Literal["direct", "group"],
+    user_id: str | None = None,
+    *,
+    per_user: bool = True,
+) -> str:
+    """Return the host's routing key for one source.
+
+    Distinct conversations never share a key in direct chats; in groups neither do distinct (conversation, user) pairs
+    as long as conversation ids hold no colon, which the host uses as separator.
+
+    Args:
+        conversation_id: Canon conversation, the source's chat id.
+        chat_kind: the one resolver's answer for the conversation.
+        user_id: the source's user id; blank means none.
+        per_user: the platform extra ``group_sessions_per_user`` (default true): in groups, one lane per user.
+
+    Raises:
+        ValueError: the conversation id is blank: the host would put every such chat into one lane (field fault 22).
+    """
+    if not conversation_id.strip():
+        raise ValueError("a session key needs a conversation id")
+    if chat_kind == "direct":
+        return f"{_NAMESPACE}:{PLATFORM}:dm:{conversation_id}"
+    shared = f"{_NAMESPACE}:{PLATFORM}:group:{conversation_id}"
+    return f"{shared}:{user_id}" if per_user and user_id else shared
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 import regex
-from hypothesis import example, given
-from hypothesis import strategies as st
-
 from canon_hermes_plugin.domain.chunker import PART_BYTES, replace_lone_surrogates, split, utf8_len
 from canon_hermes_plugin.domain.graphemes import is_boundary
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 SEPARATORS = ("\r\n\r\n", "\r\n\n", "\n\n", "\r\n", "\n", " ", "")
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 CLUSTERS = [
-    "a", "e\u0301", "\u05e9\u05bc\u05c1", "\u65e5", FAMILY, "\U0001f1e9\U0001f1ea", "\U0001f44d\U0001f3fd", "\u2764\ufe0f",
-    "\u1112\u1161\u11ab", "\ud55c\u11ab", "\u0e19\u0e49", "\u0b95\u0bcd\u0bb7", "\u0915\u094d\u0937", "\r\n", "\n", " ", "\t",
-    "1\ufe0f\u20e3", "\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u0600\u0661", "\u200b", "\u00e9",
+    "a", "e\u0301", "\u05e9\u05bc\u05c1", "\u65e5", FAMILY, "\u00e9",
+    "\U0001f1e9\U0001f1ea", "\U0001f44d\U0001f3fd", "\u2764\ufe0f",
+    "\u1112\u1161\u11ab", "\ud55c\u11ab", "\u0e19\u0e49", "\u0b95\u0bcd\u0bb7", "\u0915\u094d\u0937",
+    "\r\n", "\n", " ", "\t", "1\ufe0f\u20e3", "\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u0600\u0661", "\u200b",
 ]  # fmt: skip
 clusters = st.lists(st.sampled_from(CLUSTERS), max_size=400).map("".join)
 prose = st.lists(

@@ -1,0 +1,71 @@
+"""Type-checked reads of remote JSON: a value of the wrong type counts as absent, nothing raises (turns §14 H16).
+
+It decides what a well-formed field is. It refuses to know what fields mean.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+_EMPTY: Final[Mapping[str, Any]] = {}
+_LARGEST_ID: Final = 2**64
+_CONTROL: Final = frozenset({"Cc", "Zl", "Zp"})
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return ``value`` when it is a JSON object, else an empty one."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else _EMPTY
+
+
+def is_mapping(value: object) -> bool:
+    """Tell whether ``value`` is a JSON object."""
+    return isinstance(value, Mapping)
+
+
+def sequence(value: object) -> Sequence[Any]:
+    """Return ``value`` when it is a JSON array, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def string(value: object) -> str | None:
+    """Return ``value`` when it is a string with a non-blank character, unchanged."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def identifier(value: object) -> str | None:
+    """Return an id in its one spelling: trimmed text, or the digits of an integer (field fault 26)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value) if abs(value) < _LARGEST_ID else None
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def integer(value: object) -> int | None:
+    """Return ``value`` when it is an integer; booleans are not."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def word(value: object) -> str | None:
+    """Return a string trimmed and case-folded, or ``None``."""
+    return value.strip().casefold() or None if isinstance(value, str) else None
+
+
+def inert(value: object, limit: int) -> str:
+    """Return untrusted text as one line of at most ``limit`` characters without control characters.
+
+    Longer text ends in three dots. Anything but a string is empty.
+    """
+    if not isinstance(value, str):
+        return ""
+    plain = value if value.isprintable() else "".join(" " if _is_control(char) else char for char in value)
+    return shorten(" ".join(plain.split()), limit)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return ``text`` of at most ``limit`` characters; longer text ends in three dots."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _is_control(char: str) -> bool:
+    return unicodedata.category(char) in _CONTROL
