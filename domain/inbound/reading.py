@@ -26,7 +26,7 @@ def is_mapping(value: object) -> bool:
 
 def sequence(value: object) -> Sequence[Any]:
     """Return ``value`` when it is a JSON array, else an empty one."""
-    return cast("list[Any]", value) if isinstance(value, list) else ()
+    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
 
 
 def string(value: object) -> str | None:
