@@ -1,0 +1,114 @@
+"""Ending a turn: its answer, its node and its last public state, in that order (turns §4.4; H6, H12).
+
+Decides what is delivered for which outcome and when the node may go. Refuses to know the host: it gets a turn and an
+outcome.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+from canon_hermes_plugin.domain.turns.delivery import Operation, Verdict, transmit
+from canon_hermes_plugin.domain.turns.model import Outcome
+from canon_hermes_plugin.domain.turns.plan import COMPLETE, Answer, operation_id, plan
+from canon_hermes_plugin.domain.turns.rooms import Room, Rooms
+from canon_hermes_plugin.domain.turns.settling import Settling
+from canon_hermes_plugin.domain.turns.states import OUTCOME_EVENTS
+from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.domain.turns.world import World
+from canon_hermes_plugin.ports.canon import JsonObject
+from canon_hermes_plugin.ports.errors import DeliveryError
+
+HAND_OVER = 0.75
+"""Seconds between the durable answer and the clearing of the node, for viewers to change over."""
+
+NOTICE = "My answer could not be delivered. Please ask again."
+NOTICE_MARKS: JsonObject = {**COMPLETE, "replyBehavior": "suppress_auto_reply"}
+"""A notice ends the wait of a person but wakes no other agent."""
+
+Delivered = Literal["delivered", "nothing", "failed", "open"]
+
+_log = logging.getLogger(__name__)
+
+
+class TurnEnding:
+    """Ends turns. Used by the gateway loop only."""
+
+    def __init__(self, world: World, rooms: Rooms, settling: Settling) -> None:
+        self._world = world
+        self._rooms = rooms
+        self._settling = settling
+
+    async def end(self, turn: Turn, outcome: Outcome) -> None:
+        """Close ``turn`` with ``outcome``: gate first, then the answer, the public state, and the node last."""
+        with self._rooms.visit(turn.conversation_id) as room:
+            if not turn.close(OUTCOME_EVENTS[outcome]):
+                return
+            try:
+                await self._finish(turn, room, outcome)
+            finally:
+                self._rooms.leave(turn)
+
+    async def _finish(self, turn: Turn, room: Room, outcome: Outcome) -> None:
+        silent = turn.silenced
+        view = room.views.get(turn.id)
+        if silent:
+            if not turn.node.blank:
+                await room.node.write(turn, turn.blank(), last=True)
+        elif view is not None and outcome == "success":
+            self._world.tasks.spawn(view.flush(), name=f"last-view {turn.id}")
+        delivered: Delivered = "nothing"
+        if outcome == "success" and not silent:
+            delivered = await self._deliver(turn)
+        await room.publisher.closing(turn)
+        if delivered != "open":
+            pause = HAND_OVER if delivered == "delivered" else 0.0
+            self._world.tasks.spawn(self._release_node(turn, pause), name=f"release-node {turn.id}")
+
+    async def _deliver(self, turn: Turn) -> Delivered:
+        operation = Operation(plan(turn.answer(), turn.conversation_id, turn.book.next_id))
+        if not operation.messages:
+            return "nothing"
+        verdict, operation = turn.book.prepare(operation)
+        if verdict is Verdict.REFUSE:
+            _log.error("turn=%s has another unsettled operation", turn.id)
+            return "failed"
+        try:
+            await transmit(self._world.canon, operation)
+        except DeliveryError as error:
+            return await self._failed(turn, operation, error)
+        turn.book.settle()
+        return "delivered"
+
+    async def _failed(self, turn: Turn, operation: Operation, error: DeliveryError) -> Delivered:
+        _log.error("final of turn=%s failed: %s, status=%s", turn.id, error.certainty, error.status_code)
+        turn.book.fail(error.certainty)
+        if error.certainty == "definitive":
+            await self._notify(turn)
+            return "failed"
+
+        async def done(settled: bool) -> None:
+            if settled:
+                turn.book.settle()
+            else:
+                await self._notify(turn)
+            await self._release_node(turn, HAND_OVER if settled else 0.0)
+
+        self._settling.start(operation, done)
+        return "open"
+
+    async def _notify(self, turn: Turn) -> None:
+        """Tell the person that there was an answer. Without the turn's id, so that Canon keeps the preview's text."""
+        base_id = operation_id(turn.conversation_id, f"notice:{turn.id}", 1)
+        notice = Answer(NOTICE, reply_to=turn.start.message_id, marks=NOTICE_MARKS)
+        try:
+            await transmit(self._world.canon, Operation(plan(notice, turn.conversation_id, base_id)))
+        except DeliveryError as error:
+            _log.error("the notice of turn=%s failed too: %s", turn.id, error.certainty)
+
+    async def _release_node(self, turn: Turn, pause: float) -> None:
+        with self._rooms.visit(turn.conversation_id) as room:
+            if pause:
+                await self._world.clock.sleep(pause)
+            await room.node.clear(turn)

@@ -1,0 +1,62 @@
+"""Live writes at their own pace (turns §3.2, H27).
+
+Decides when a turn's view is written: at most one write in flight, at least 250 ms between two, the latest view wins.
+Nobody waits for a write. Refuses to know what the view contains.
+"""
+
+from __future__ import annotations
+
+from canon_hermes_plugin.domain.turns.node import ConversationNode
+from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.domain.turns.world import World
+
+MIN_GAP = 0.25
+"""Seconds between the beginnings of two writes of one turn."""
+
+
+class LiveView:
+    """Keeps the node showing what one turn looks like. Used by the gateway loop only."""
+
+    def __init__(self, turn: Turn, node: ConversationNode, world: World) -> None:
+        self._turn = turn
+        self._node = node
+        self._world = world
+        self._started = False
+        self._running = False
+        self._shown: int | None = None
+        self._last = -MIN_GAP
+
+    def start(self) -> None:
+        """Begin with the view as it is now: it retires whatever a dead turn left in the node (turns §3.5, H26)."""
+        self._started = True
+        self.poke()
+
+    def poke(self) -> None:
+        """Show the turn's latest view soon; returns at once."""
+        if self._started and not self._running and self._wanted():
+            self._running = True
+            self._world.tasks.spawn(self._run(), name=f"live-view {self._turn.id}")
+
+    async def flush(self) -> None:
+        """Write the last view of a turn that has just closed, unless viewers see it already."""
+        if self._started and self._turn.start.verbosity == "verbose" and self._shown != self._turn.revision:
+            await self._node.write(self._turn, self._turn.view(), last=True)
+
+    def _wanted(self) -> bool:
+        if self._turn.closed or self._shown == self._turn.revision:
+            return False
+        return self._shown is None or self._turn.start.verbosity == "verbose" or self._turn.silenced
+
+    async def _run(self) -> None:
+        clock = self._world.clock
+        try:
+            while self._wanted():
+                pause = self._last + MIN_GAP - clock.monotonic()
+                if pause > 0:
+                    await clock.sleep(pause)
+                    continue
+                self._last = clock.monotonic()
+                self._shown = self._turn.revision
+                await self._node.write(self._turn, self._turn.view())
+        finally:
+            self._running = False

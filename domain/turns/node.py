@@ -1,0 +1,58 @@
+"""The one ephemeral node of a conversation: who writes it, in which order, and when it is cleared (turns §3).
+
+Decides that writes and clears of one conversation never overlap, that a closed turn writes nothing more, and that a
+turn clears only a node nobody else has taken over. Refuses to know what is written and how often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.ports.canon import NodePort, NodeWrite
+from canon_hermes_plugin.ports.errors import CanonError
+
+_log = logging.getLogger(__name__)
+
+
+class ConversationNode:
+    """The node of one conversation. Used by the gateway loop only."""
+
+    def __init__(self, canon: NodePort) -> None:
+        self._canon = canon
+        self._order = asyncio.Lock()
+        self._owner: Turn | None = None
+
+    async def write(self, turn: Turn, write: NodeWrite, *, last: bool = False) -> None:
+        """Write for ``turn``, best effort; nothing is written for a closed turn unless it is its ``last`` write."""
+        async with self._order:
+            if turn.closed and not last:
+                return
+            empty = not write.text and not write.blocks
+            if empty and self._taken_from(turn):
+                # Another open turn shows something here: an empty write would only wipe it.
+                return
+            self._owner = turn
+            try:
+                await self._canon.write_node(write)
+            except CanonError as error:
+                _log.debug("node write failed turn=%s error=%s", turn.id, type(error).__name__)
+                return
+            turn.node.written = True
+            turn.node.blank = empty
+            turn.node.blocks = turn.node.blocks or bool(write.blocks)
+
+    async def clear(self, turn: Turn) -> None:
+        """Delete the node, best effort, unless a younger turn took it over."""
+        async with self._order:
+            if self._owner not in {None, turn}:
+                return
+            self._owner = None
+            try:
+                await self._canon.clear_node(turn.conversation_id)
+            except CanonError as error:
+                _log.debug("node clear failed turn=%s error=%s", turn.id, type(error).__name__)
+
+    def _taken_from(self, turn: Turn) -> bool:
+        return self._owner is not None and self._owner is not turn and not self._owner.closed

@@ -1,0 +1,69 @@
+"""What reaches people outside any turn: notifications, command replies, late texts (turns §10; H8, H9, H11).
+
+Decides the marks of such a text and what a failure means for its caller. Every operation has an identity of its own,
+used once, so an unsettled one never blocks the next. Refuses to know which calls are out of turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from canon_hermes_plugin.domain.turns.delivery import Operation, transmit
+from canon_hermes_plugin.domain.turns.model import Ack, HostText
+from canon_hermes_plugin.domain.turns.plan import COMPLETE, PROGRESS, Answer, operation_id, plan
+from canon_hermes_plugin.domain.turns.settling import Settling
+from canon_hermes_plugin.domain.turns.world import World
+from canon_hermes_plugin.ports.errors import DeliveryError
+
+_log = logging.getLogger(__name__)
+
+
+def text_answer(text: HostText, *, aside: bool) -> Answer:
+    """Return what an out-of-turn text says; ``aside`` marks one that must wake nobody beside a running turn (H9)."""
+    metadata: dict[str, Any] = dict(text.metadata)
+    if text.job_id:
+        metadata = {**metadata, "hermes": {"job_id": text.job_id}}
+    return Answer(
+        text.content,
+        reply_to=text.reply_to,
+        marks=PROGRESS if aside else COMPLETE,
+        metadata=metadata,
+        options=text.options,
+    )
+
+
+class OutsideDelivery:
+    """Delivers one-shot operations."""
+
+    def __init__(self, world: World, settling: Settling) -> None:
+        self._world = world
+        self._settling = settling
+
+    async def deliver(self, conversation_id: str, answer: Answer, *, token: str | None = None) -> Ack:
+        """Deliver ``answer`` now.
+
+        Args:
+            conversation_id: where to.
+            answer: what to say.
+            token: what the identity derives from; random by default. The same token names the same operation.
+
+        Returns:
+            ``ok`` when everything is stored, or when it may be and is being settled in the background: the host must
+            not say it again (field faults 33, 88). Not ``ok`` when it provably is not.
+        """
+        token = token or f"once:{self._world.ids.hex(32)}"
+        base_id = operation_id(conversation_id, token, 1)
+        operation = Operation(plan(replace(answer, turn_id=None), conversation_id, base_id))
+        if not operation.messages:
+            return Ack(ok=True, message_id=base_id, facts={"empty": True})
+        try:
+            await transmit(self._world.canon, operation)
+        except DeliveryError as error:
+            _log.warning("out-of-turn delivery id=%s failed: %s", base_id, error.certainty)
+            if error.certainty == "ambiguous":
+                self._settling.start(operation)
+                return Ack(ok=True, message_id=base_id, facts={"settling": True})
+            return Ack(ok=False, error=str(error), retryable=error.retryable and not operation.receipts)
+        return Ack(ok=True, message_id=operation.receipts[-1].message_id or base_id)

@@ -1,0 +1,95 @@
+"""A bench for turns: the real coordinator over in-memory ports and a clock that only the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from canon_hermes_plugin.domain.turns.coordinator import TurnCoordinator
+from canon_hermes_plugin.domain.turns.model import HostText, TurnStart
+from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
+from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock, settle
+
+CONVERSATION = "conv_81"
+
+
+class Lanes:
+    """The host's sessions as a test wants them."""
+
+    def __init__(self) -> None:
+        self.paused: set[str] = set()
+        self.depth: dict[str, int] = {}
+        self.interleave = True
+
+    def pause_typing(self, conversation_id: str) -> None:
+        self.paused.add(conversation_id)
+
+    def resume_typing(self, conversation_id: str) -> None:
+        self.paused.discard(conversation_id)
+
+    def queue_depth(self, session_key: str) -> int:
+        return self.depth.get(session_key, 0)
+
+    def supports_interleave(self) -> bool:
+        return self.interleave
+
+
+class Bench:
+    """A coordinator with everything around it, and the host's usual calls."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.canon = MemoryCanon(clock=self.clock)
+        self.lanes = Lanes()
+        self.tasks = RecordedTasks()
+        self.coordinator = TurnCoordinator(
+            canon=self.canon, lanes=self.lanes, clock=self.clock, ids=SeededIds(7), tasks=self.tasks
+        )
+
+    async def open(self, conversation: str = CONVERSATION, **facts: object) -> Turn:
+        values = {"session_key": f"agent:main:canon:dm:{conversation}", "kind": "direct", "message_id": "msg_77"}
+        turn = await self.coordinator.open(TurnStart(conversation, **{**values, **facts}))  # type: ignore[arg-type]
+        await settle()
+        return turn
+
+    async def say(self, turn: Turn | None, content: str, **marks: object) -> str:
+        """A call of the host; returns the id it would keep. An accepted call always has one (field fault 1)."""
+        conversation = turn.conversation_id if turn is not None else CONVERSATION
+        ack = await self.coordinator.text(turn, HostText(conversation, content, **marks))  # type: ignore[arg-type]
+        assert not ack.ok or ack.message_id
+        return ack.message_id
+
+    async def stream(self, turn: Turn, *frames: str) -> str:
+        """Stream one bubble as the host does: first frame, growth, and the same finalize twice."""
+        bubble = await self.say(turn, f"{frames[0]} ▉", expect_edits=True)
+        for frame in frames[1:]:
+            await self.say(turn, f"{frame} ▉", finalize=False, bubble=bubble)
+        for _ in range(2):
+            await self.say(turn, frames[-1], finalize=True, bubble=bubble)
+        return bubble
+
+    async def complete(self, turn: Turn, outcome: str = "success") -> None:
+        await self.coordinator.complete(turn, outcome)  # type: ignore[arg-type]
+        await settle()
+
+    @property
+    def texts(self) -> list[str]:
+        return [message.text for message in self.canon.messages]
+
+    @property
+    def finals(self) -> list[str]:
+        return [message.text for message in self.canon.notifications]
+
+    @property
+    def states(self) -> list[str]:
+        return [publication.state for publication in self.canon.turns]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    yield made
+    await made.clock.advance(300)
+    await made.coordinator.close()
+    assert made.tasks.failures == []
