@@ -113,7 +113,7 @@ class TurnCoordinator:
         return Ack(ok=False, error="media is not supported yet")
 
     async def complete(self, turn: Turn, outcome: Outcome) -> None:
-        """End ``turn``: deliver, blank or clear, publish. Raises only cancellation, which ends the wait, not the work."""
+        """End ``turn``: deliver, blank or clear, publish. Raises only cancellation: it ends the wait, not the work."""
         turn = self._latest(turn)
         done = asyncio.get_running_loop().create_future()
 
