@@ -5,3 +5,7 @@ are used.
 """
 
 from __future__ import annotations
+
+from canon_hermes_plugin.cards import RUNTIME_CARD_LIMITS, validate_card
+
+__all__ = ["RUNTIME_CARD_LIMITS", "validate_card"]

@@ -1,0 +1,39 @@
+"""The numbers a card must respect. Decides nothing: the schema table refers to these names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RUNTIME_CARD_LIMITS: Final[dict[str, int]] = {
+    "blocks": 24,
+    "metrics": 12,
+    "series": 6,
+    "points": 24,
+    "rows": 24,
+    "columns": 8,
+    "listItems": 24,
+    "actions": 12,
+    "totalActions": 12,
+    "fields": 8,
+    "choices": 12,
+    "detailsRows": 32,
+    "lineItemRows": 50,
+    "lineItemColumns": 8,
+    "searchSelectChoices": 100,
+}
+"""Entry counts by name (cards §2). The schema copies them at import: changing this dictionary changes no verdict."""
+
+MAX_CARD_BYTES: Final = 32_768
+"""Largest card, in bytes of compact UTF-8 JSON (cards §5 rule 6)."""
+
+MAX_CARD_DEPTH: Final = 256
+"""Containers inside containers a document may hold before it counts as unserialisable; a legal card needs 11."""
+
+MAX_CARD_ERRORS: Final = 500
+"""Errors listed for one document. A longer list ends with one line saying that it was cut."""
+
+MAX_QUOTED_KEY: Final = 200
+"""Characters of an unknown key that an error repeats."""
+
+MAX_INTEGER_BITS: Final = 14_280
+"""Integers beyond about 4300 digits have no text form in Python, hence none in JSON."""
