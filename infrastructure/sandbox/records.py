@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 Json = dict[str, Any]
 
@@ -15,6 +15,15 @@ Json = dict[str, Any]
 def as_object(value: Any) -> Json:  # noqa: ANN401 - any decoded JSON value
     """Return ``value`` when it is a JSON object, else an empty one."""
     return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:  # noqa: ANN401 - any decoded JSON value
+    return isinstance(value, list)
+
+
+def as_list(value: Any) -> list[Any]:  # noqa: ANN401 - any decoded JSON value
+    """Return ``value`` when it is a JSON array, else an empty one."""
+    return value if _is_list(value) else []
 
 
 @dataclass(frozen=True, slots=True)

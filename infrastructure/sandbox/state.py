@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
 
 from canon_hermes_plugin.infrastructure.sandbox.events import EventLog
 from canon_hermes_plugin.infrastructure.sandbox.records import (
@@ -25,6 +24,7 @@ from canon_hermes_plugin.infrastructure.sandbox.records import (
     RefusedError,
     RequestRecord,
     SandboxIdentity,
+    as_list,
     as_object,
 )
 
@@ -165,8 +165,7 @@ class CanonState:
         conversation = self.conversations[message.conversation_id]
         event: Json = {"conversationId": message.conversation_id, "conversation": conversation}
         event["message"] = deepcopy(message.fields)
-        mentions = message.fields.get("mentions")
-        mentioned = isinstance(mentions, list) and self.identity.agent_id in mentions
+        mentioned = self.identity.agent_id in as_list(message.fields.get("mentions"))
         kind = conversation.get("type")
         event["provenance"] = {"conversation": {"id": conversation["id"], "type": kind}, "mentionedAgent": mentioned}
         dispatch = self.policy.dispatch
@@ -192,11 +191,11 @@ class CanonState:
             return
         node = self.nodes.setdefault(conversation_id, {})
         node.update({key: value for key, value in body.items() if key != "conversationId"})
-        if isinstance(node.get("blocks"), list):
-            node["blocks"] = node["blocks"][:MAX_BLOCKS]
+        if "blocks" in node:
+            node["blocks"] = as_list(node["blocks"])[:MAX_BLOCKS]
 
     def _salvage(self, conversation_id: str, node: Json) -> None:
-        blocks: list[Any] = node.get("blocks") or []
+        blocks = as_list(node.get("blocks"))
         text, turn_id = node.get("text") or "", node.get("turnId")
         finished = any(m.final and m.metadata.get("turnId") == turn_id for m in self.messages if turn_id)
         if finished or not (text or blocks):
