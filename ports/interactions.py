@@ -73,3 +73,19 @@ class CanonAccess(Protocol):
             CanonError: the environment could not be proven.
         """
         ...
+
+
+class Silencer(Protocol):
+    """Ends turns in silence (interactions §5.7). Called from tool threads; never blocks."""
+
+    def silence(self, conversation_id: str) -> bool:
+        """Silence the calling context's open turn in this conversation; ``False`` when there is none."""
+        ...
+
+
+class SilenceReporter(Protocol):
+    """Tells Canon that a turn chose silence."""
+
+    async def report(self, conversation_id: str, message_id: str | None, *, reasoned: bool) -> None:
+        """Report the outcome, bounded to 3 s overall; swallows every failure. Only whether a reason was given counts."""
+        ...
