@@ -87,5 +87,5 @@ class SilenceReporter(Protocol):
     """Tells Canon that a turn chose silence."""
 
     async def report(self, conversation_id: str, message_id: str | None, *, reasoned: bool) -> None:
-        """Report the outcome, bounded to 3 s overall; swallows every failure. Only whether a reason was given counts."""
+        """Report the outcome, bounded to 3 s overall; swallows every failure. A reason's text never leaves."""
         ...

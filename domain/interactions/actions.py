@@ -97,7 +97,9 @@ class ToolActions:
             raise TypeError("card must be an object (canon.card.v1)")
         verdict = validate_card(cast("object", card))
         if not verdict["ok"]:
-            raise ValueError(f"The card is not valid: {verdict['errors'][0]}. Repair it; do not send it again unchanged.")
+            raise ValueError(
+                f"The card is not valid: {verdict['errors'][0]}. Repair it; do not send it again unchanged."
+            )
         order = CardOrder(
             card=cast("dict[str, Any]", card),
             conversation_id=self._conversation(arguments),
@@ -119,15 +121,12 @@ class ToolActions:
         input_id = _text(arguments.get("inputId"))
         if not input_id:
             raise ValueError("request_input needs inputId")
-        questions, sensitive = arguments.get("questions"), arguments.get("sensitive")
-        if isinstance(questions, list) and not all(isinstance(item, dict) for item in cast("list[object]", questions)):
+        choices, questions = _list(arguments.get("choices")), _list(arguments.get("questions"))
+        sensitive = arguments.get("sensitive")
+        if not all(isinstance(item, dict) for item in questions):
             raise ValueError("every entry of questions must be an object with id and question")
         kind = _text(arguments.get("kind")) or "clarify"
-        lists = {
-            name: value
-            for name in ("choices", "questions")
-            if isinstance(value := arguments.get(name), list) and value  # pyright: ignore[reportUnknownVariableType]
-        }
+        lists = {name: value for name, value in (("choices", choices), ("questions", questions)) if value}
         fields: dict[str, Any] = {**_given(arguments, "title", "prompt", "turnId"), **lists}
         if isinstance(sensitive, bool):
             fields["sensitive"] = sensitive
@@ -220,6 +219,10 @@ class ToolActions:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
+
+
+def _list(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def _given(arguments: Arguments, *names: str) -> dict[str, Any]:

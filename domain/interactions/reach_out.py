@@ -63,7 +63,9 @@ def read_result(wish: ReachOut, result: Mapping[str, Any]) -> Mapping[str, Any]:
     status = result.get("status")
     check = _SHAPES.get(status) if isinstance(status, str) else None
     if check is None or not check(result):
-        raise MalformedResponseError("Canon answered reach_out with a result of unknown form; nothing is known to be sent")
+        raise MalformedResponseError(
+            "Canon answered reach_out with a result of unknown form; nothing is known to be sent"
+        )
     if status == "messaged" and wish.text is None:
         return {**result, "status": "opened"}
     if status in {"blocked", "unavailable"} and result.get("reason") == "owner-only":

@@ -60,7 +60,11 @@ PARAMETERS: Final[dict[str, Any]] = {
         "kind": _text("request_input: clarify (default), secret or sudo; the last two go to the owner only."),
         "title": _text("Heading of an input or approval."),
         "prompt": _text("request_input: the question."),
-        "choices": {"type": "array", "items": {"type": "object"}, "description": "request_input: label and value each."},
+        "choices": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "request_input: label and value each.",
+        },
         "questions": {
             "type": "array",
             "items": {"type": "object"},
@@ -71,7 +75,7 @@ PARAMETERS: Final[dict[str, Any]] = {
         "turnId": _text("Turn id to attach."),
         "timeoutSeconds": {
             "type": "integer",
-            "description": "How long to wait, from 5: by default 300 and at most 1800; request_approval 259200 for both.",
+            "description": "How long to wait, at least 5: 300 by default, at most 1800; request_approval 259200 both.",
         },
         "sensitive": {"type": "boolean", "description": "request_input: the answer is confidential; owner only."},
     },
