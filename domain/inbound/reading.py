@@ -24,6 +24,11 @@ def is_mapping(value: object) -> bool:
     return isinstance(value, Mapping)
 
 
+def is_sequence(value: object) -> bool:
+    """Tell whether ``value`` is a JSON array."""
+    return isinstance(value, list)
+
+
 def sequence(value: object) -> Sequence[Any]:
     """Return ``value`` when it is a JSON array, else an empty one."""
     return cast("Sequence[Any]", value) if isinstance(value, list) else ()

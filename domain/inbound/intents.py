@@ -1,0 +1,148 @@
+"""Decides what happens to a message that meets a busy session (turns §1.8, §1.9).
+
+Facts go in, one decision comes out; the table below is the whole rule, and the first row that matches wins. It refuses
+to know how the facts were probed and how the decision is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, cast
+
+from canon_hermes_plugin.domain.inbound.reading import mapping, word
+from canon_hermes_plugin.ports.host import DeliveryIntent
+
+INTENTS: Final = frozenset({"queue", "interrupt", "interleave", "stop"})
+
+APPROVAL_WORDS: Final = frozenset({
+    "approve", "yes", "ok", "okay", "confirm", "y", "\U0001f44d", "deny", "no", "reject", "cancel", "n", "\U0001f44e",
+    "always", "approve always", "always approve", "session", "approve session", "session approve",
+})  # fmt: skip
+"""Whole texts that answer a blocking dangerous-command approval."""
+
+
+class BusyDecision(Enum):
+    """What to do with the message; exactly one of them happens."""
+
+    NOT_HANDLED = "not handled"
+    """Nobody is there to decide; the host does what it does by default."""
+    DELEGATE = "delegate"
+    """The host's own busy handler decides."""
+    STOP = "stop"
+    """Drop what waits, keep this message, interrupt the running turn."""
+    INTERRUPT = "interrupt"
+    """Keep this message and interrupt the running turn."""
+    STEER = "steer"
+    """Give the text to the running turn; if it does not take it, queue (see :func:`after_steer`)."""
+    QUEUE = "queue"
+    """Keep this message behind the running turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerFacts:
+    """What the host says at the moment of the decision.
+
+    Attributes:
+        delegate: the host installed a busy handler.
+        gate: the host's internals needed for intents are all there.
+        internal: the host made the event itself.
+        command: the event is a slash command.
+        draining: the host is shutting down.
+        authorized: the sender may talk to the agent; ``None`` when the check failed.
+        approval_pending: a dangerous-command approval blocks this session.
+        agent_live: an agent is really running, not merely announced.
+        can_steer: the running agent takes in text.
+        subagents: the agent has active sub-agents; ``None`` when the probe failed.
+        compressing: context compression is in flight; ``None`` when the probe failed.
+    """
+
+    delegate: bool = True
+    gate: bool = True
+    internal: bool = False
+    command: bool = False
+    draining: bool = False
+    authorized: bool | None = True
+    approval_pending: bool = False
+    agent_live: bool = True
+    can_steer: bool = True
+    subagents: bool | None = False
+    compressing: bool | None = False
+
+
+@dataclass(frozen=True, slots=True)
+class BusyMessage:
+    """The message that meets the busy session."""
+
+    text: str
+    intent: DeliveryIntent | None = None
+
+
+Condition = Callable[[RunnerFacts, BusyMessage], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class BusyRow:
+    """One row of the table. ``name`` says the condition for logs and documentation."""
+
+    name: str
+    applies: Condition
+    decision: BusyDecision
+
+
+def demoted(facts: RunnerFacts) -> bool:
+    """Tell whether an interrupt must wait: sub-agents or compression are at work, or a probe could not tell."""
+    return facts.subagents is not False or facts.compressing is not False
+
+
+def answers_approval(text: str) -> bool:
+    """Tell whether the whole text is an answer to a blocking approval."""
+    return text.strip().lower() in APPROVAL_WORDS
+
+
+BUSY_TABLE: Final = (
+    BusyRow("no delegate", lambda f, _: not f.delegate, BusyDecision.NOT_HANDLED),
+    BusyRow("intents unavailable", lambda f, _: not f.gate, BusyDecision.DELEGATE),
+    BusyRow("internal event", lambda f, _: f.internal, BusyDecision.DELEGATE),
+    BusyRow("command", lambda f, _: f.command, BusyDecision.DELEGATE),
+    BusyRow("host shutting down", lambda f, _: f.draining, BusyDecision.DELEGATE),
+    BusyRow("sender not authorised", lambda f, _: f.authorized is not True, BusyDecision.DELEGATE),
+    BusyRow(
+        "answer to an approval", lambda f, m: f.approval_pending and answers_approval(m.text), BusyDecision.DELEGATE
+    ),
+    BusyRow("stop", lambda _, m: m.intent == "stop", BusyDecision.STOP),
+    BusyRow("interrupt, demoted", lambda f, m: m.intent == "interrupt" and demoted(f), BusyDecision.QUEUE),
+    BusyRow("interrupt", lambda _, m: m.intent == "interrupt", BusyDecision.INTERRUPT),
+    BusyRow(
+        "interleave",
+        lambda f, m: m.intent == "interleave" and bool(m.text.strip()) and f.agent_live and f.can_steer,
+        BusyDecision.STEER,
+    ),
+    BusyRow("queue", lambda _f, _m: True, BusyDecision.QUEUE),
+)
+"""The busy routing of turns §1.9; the first row that applies decides, and the last always does."""
+
+
+def route(facts: RunnerFacts, message: BusyMessage) -> BusyRow:
+    """Return the row that decides about ``message``."""
+    return next(row for row in BUSY_TABLE if row.applies(facts, message))
+
+
+def after_steer(*, accepted: bool) -> BusyDecision:
+    """Return what is left to do after a steer: nothing when the turn took the text, else the message queues."""
+    return BusyDecision.STEER if accepted else BusyDecision.QUEUE
+
+
+def delivery_intent(message: Mapping[str, Any]) -> DeliveryIntent | None:
+    """Return the sender's intent, or ``None`` when there is none that we know (turns §1.8)."""
+    value = word(mapping(message.get("metadata")).get("deliveryIntent"))
+    return cast("DeliveryIntent", value) if value in INTENTS else None
+
+
+def admitted_intent(intent: DeliveryIntent | None, *, media_registered: bool, hidden: bool) -> DeliveryIntent | None:
+    """Return the intent a message is admitted with.
+
+    A steer injects text only; it would strand authenticated bytes that the model is not shown. Such a message queues.
+    """
+    return "queue" if intent == "interleave" and media_registered and hidden else intent
