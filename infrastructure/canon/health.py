@@ -1,0 +1,115 @@
+"""Who answers at the configured addresses (R1, R2, canon-wire §1.1): decides identity by header and body alone.
+
+The HTTP status does not matter when the identity is complete and right. Another identity is permanent; nobody, or an
+answer of a broken proxy, is a matter of time. A recent proof is remembered, so that an outage of the stream's address
+does not block every tool call (§13 rows 7 and 8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import final
+
+from canon_hermes_plugin.infrastructure.canon import retry, wire
+from canon_hermes_plugin.infrastructure.canon.connection import HEALTH_TIMEOUT, Answer, CanonConnection, Request
+from canon_hermes_plugin.infrastructure.canon.endpoint import CanonEndpoint
+from canon_hermes_plugin.ports.errors import CanonError, EnvironmentIdentityError, EnvironmentUnreachableError
+from canon_hermes_plugin.ports.time import Clock
+
+RECENT = 300.0
+"""Seconds a proof stays good."""
+_HEADER = "x-canon-environment-id"
+
+
+@final
+class RecentProofs:
+    """Proofs per environment, shared by every connection of the process; safe across threads (plain dict steps)."""
+
+    def __init__(self, clock: Clock, seconds: float = RECENT) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._proved: dict[tuple[str, str, str, str], float] = {}
+
+    def recent(self, endpoint: CanonEndpoint) -> bool:
+        """Whether ``endpoint`` proved its identity a short while ago."""
+        proved_at = self._proved.get(_key(endpoint))
+        return proved_at is not None and self._clock.monotonic() - proved_at < self._seconds
+
+    def add(self, endpoint: CanonEndpoint) -> None:
+        """Remember a proof."""
+        self._proved[_key(endpoint)] = self._clock.monotonic()
+
+
+@final
+class EnvironmentCheck:
+    """Proves one connection's environment."""
+
+    def __init__(self, connection: CanonConnection, proofs: RecentProofs) -> None:
+        self._connection = connection
+        self._proofs = proofs
+        self._turn: asyncio.Lock | None = None
+
+    async def verify(self) -> None:
+        """Return when both addresses prove the identity, or did so recently. Concurrent calls probe once."""
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        endpoint = self._connection.endpoint
+        async with self._turn:
+            if self._proofs.recent(endpoint):
+                return
+            await self._probe(f"{endpoint.api_url}/healthz/", "API")
+            await self._probe(f"{endpoint.stream_url}/health", "stream")
+            self._proofs.add(endpoint)
+
+    async def _probe(self, url: str, which: str) -> None:
+        request = Request("GET", url, headers={"Accept": "application/json"}, authorized=False, timeout=HEALTH_TIMEOUT)
+        failure: str | None = None
+        try:
+            answer = await self._connection.exchange(request)
+        except CanonError as error:
+            failure = f"the {which} address does not answer: {error}"
+        else:
+            judge(answer, self._connection.endpoint, which)
+        if failure:
+            raise EnvironmentUnreachableError(failure)
+
+
+def judge(answer: Answer, endpoint: CanonEndpoint, which: str) -> None:
+    """Accept ``answer`` as proof of ``endpoint``'s identity, or raise.
+
+    Raises:
+        EnvironmentIdentityError: it names another identity, or is a lasting answer that names none.
+        EnvironmentUnreachableError: it names no identity and its status says that this may pass.
+    """
+    body = _object(answer.body)
+    claims = [
+        (answer.headers.get(_HEADER), endpoint.environment_id),
+        (body.get("environmentId"), endpoint.environment_id),
+        (body.get("projectId"), endpoint.project_id),
+    ]
+    if all(claimed == expected for claimed, expected in claims):
+        return
+    if all(
+        claimed in {None, expected} if isinstance(claimed, str) else claimed is None for claimed, expected in claims
+    ):
+        if retry.retryable_status(answer.status):
+            raise EnvironmentUnreachableError(
+                f"the {which} address answers with HTTP status {answer.status} and without its identity"
+            )
+        raise EnvironmentIdentityError(
+            f"the {which} address does not identify itself as {endpoint.environment_id} (HTTP status {answer.status})"
+        )
+    raise EnvironmentIdentityError(f"the {which} address belongs to another environment than {endpoint.environment_id}")
+
+
+def _key(endpoint: CanonEndpoint) -> tuple[str, str, str, str]:
+    return endpoint.environment_id, endpoint.project_id, endpoint.api_url, endpoint.stream_url
+
+
+def _object(body: bytes) -> Mapping[str, object]:
+    try:
+        return wire.as_object(json.loads(body))
+    except (ValueError, RecursionError):
+        return {}
