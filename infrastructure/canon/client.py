@@ -1,6 +1,6 @@
 """Canon's request side over HTTP: one method per call of canon-wire §1, nothing else.
 
-Decides which call is which request. Framing is :mod:`.wire`, failures are :mod:`.connection`, repetition is
+Decides which call is which request. Framing is :mod:`.wire`, failures are :mod:`.link`, repetition is
 :mod:`.retry`. It refuses to know turns, hosts and files.
 """
 
@@ -14,9 +14,9 @@ from typing import Any, final
 import httpx
 from canon_hermes_plugin.domain import message_limits
 from canon_hermes_plugin.infrastructure.canon import retry, wire
-from canon_hermes_plugin.infrastructure.canon.connection import REST_TIMEOUT, CanonConnection, Request, encode
-from canon_hermes_plugin.infrastructure.canon.endpoint import CanonEndpoint, join
+from canon_hermes_plugin.infrastructure.canon.address import join
 from canon_hermes_plugin.infrastructure.canon.health import EnvironmentCheck, RecentProofs
+from canon_hermes_plugin.infrastructure.canon.link import REST_TIMEOUT, CanonLink, Request, encode
 from canon_hermes_plugin.ports.canon import (
     AgentIdentity,
     JsonObject,
@@ -35,6 +35,7 @@ from canon_hermes_plugin.ports.errors import (
     DeliveryError,
     MalformedResponseError,
 )
+from canon_hermes_plugin.ports.profiles import Connection
 from canon_hermes_plugin.ports.time import Clock
 
 _UNAUTHORIZED = frozenset({401, 403})
@@ -45,18 +46,18 @@ class CanonHttp:
     """Implements :class:`~canon_hermes_plugin.ports.canon.CanonApi` over one connection.
 
     Args:
-        connection: owned: :meth:`close` closes it.
+        link: owned: :meth:`close` closes it.
         proofs: recent proofs of identity, shared by all connections of the process.
         phase_seconds: bound of each phase of a call (connect, read, write, pool).
     """
 
     def __init__(
-        self, connection: CanonConnection, proofs: RecentProofs | None = None, *, phase_seconds: float = REST_TIMEOUT
+        self, link: CanonLink, proofs: RecentProofs | None = None, *, phase_seconds: float = REST_TIMEOUT
     ) -> None:
-        self._connection = connection
-        self._check = EnvironmentCheck(connection, proofs or RecentProofs(connection.clock))
+        self._link = link
+        self._check = EnvironmentCheck(link, proofs or RecentProofs(link.clock))
         self._timeout = phase_seconds
-        self._api = connection.endpoint.api_url
+        self._api = link.connection.base_url
 
     async def verify(self) -> None:
         await self._check.verify()
@@ -85,7 +86,7 @@ class CanonHttp:
             content = encode(wire.message_body(message))
             return await retry.repeat(
                 lambda: self._store(message, content),
-                clock=self._connection.clock,
+                clock=self._link.clock,
                 idempotent=message.message_id is not None,
                 failures=failures,
             )
@@ -98,9 +99,7 @@ class CanonHttp:
             reason = f"the upload has {len(upload.data)} bytes, at most {message_limits.MAX_MEDIA_BYTES} are allowed"
             raise DeliveryError(reason, certainty="definitive")
         content = await asyncio.to_thread(wire.upload_content, upload)
-        answer = await self._connection.call(
-            Request("POST", f"{self._api}/media/upload", content, timeout=self._timeout)
-        )
+        answer = await self._link.call(Request("POST", f"{self._api}/media/upload", content, timeout=self._timeout))
         return wire.attachment_of(answer, upload)
 
     async def set_typing(self, conversation_id: str, *, typing: bool, status: TypingStatus = "thinking") -> None:
@@ -124,11 +123,11 @@ class CanonHttp:
     async def release_message(self, conversation_id: str, message_id: str) -> None:
         url = join(self._api, "conversations", conversation_id, "messages", message_id, "disposition")
         content = encode({"inboundDisposition": "accepted_now"})
-        await self._connection.call(Request("PATCH", url, content, timeout=self._timeout))
+        await self._link.call(Request("PATCH", url, content, timeout=self._timeout))
 
     async def mark_read(self, conversation_id: str) -> None:
         url = join(self._api, "conversations", conversation_id, "read")
-        await self._connection.call(Request("POST", url, timeout=self._timeout))
+        await self._link.call(Request("POST", url, timeout=self._timeout))
 
     async def create_interaction(self, body: JsonObject) -> JsonObject:
         return wire.as_object(await self._call("POST", "/runtime-interaction/request", body))
@@ -139,19 +138,19 @@ class CanonHttp:
     async def call_verb(self, verb: str, *, envelope: JsonObject, value: JsonObject) -> JsonObject:
         content = encode(wire.verb_body(verb, envelope, value))
         url = join(f"{self._api}/agent/verbs", verb)
-        answer = await self._connection.call(Request("POST", url, content, timeout=self._timeout))
+        answer = await self._link.call(Request("POST", url, content, timeout=self._timeout))
         return wire.verb_value(answer, verb)
 
     async def close(self) -> None:
-        await self._connection.close()
+        await self._link.close()
 
     async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
         content = None if body is None else encode(body)
-        return await self._connection.call(Request(method, self._api + path, content, timeout=self._timeout))
+        return await self._link.call(Request(method, self._api + path, content, timeout=self._timeout))
 
     async def _store(self, message: OutboundMessage, content: bytes) -> StoredMessage:
         url = f"{self._api}/messages/send"
-        answer = wire.as_object(await self._connection.call(Request("POST", url, content, timeout=self._timeout)))
+        answer = wire.as_object(await self._link.call(Request("POST", url, content, timeout=self._timeout)))
         stored = wire.first_of(answer, "messageId", "id") or message.message_id
         if stored is None:
             raise MalformedResponseError("Canon stored a message without naming its id")
@@ -160,7 +159,7 @@ class CanonHttp:
 
 @asynccontextmanager
 async def short_lived(
-    endpoint: CanonEndpoint,
+    connection: Connection,
     *,
     clock: Clock,
     proofs: RecentProofs | None = None,
@@ -172,13 +171,13 @@ async def short_lived(
     Code on a tool thread or a foreign loop never awaits the adapter's client (H25); it works through one of these.
 
     Args:
-        endpoint: addresses and key, the same as the adapter's.
+        connection: addresses and key, the same as the adapter's.
         clock: waits between attempts.
         proofs: recent proofs of identity, shared with the adapter.
         phase_seconds: bound of each phase of a call (connect, read, write, pool).
         transport: replaces the network, for tests.
     """
-    client = CanonHttp(CanonConnection(endpoint, clock=clock, transport=transport), proofs, phase_seconds=phase_seconds)
+    client = CanonHttp(CanonLink(connection, clock=clock, transport=transport), proofs, phase_seconds=phase_seconds)
     try:
         yield client
     finally:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import final
 
 from canon_hermes_plugin.infrastructure.canon import retry, wire
-from canon_hermes_plugin.infrastructure.canon.connection import HEALTH_TIMEOUT, Answer, CanonConnection, Request
-from canon_hermes_plugin.infrastructure.canon.endpoint import CanonEndpoint
+from canon_hermes_plugin.infrastructure.canon.link import HEALTH_TIMEOUT, Answer, CanonLink, Request
 from canon_hermes_plugin.ports.errors import CanonError, EnvironmentIdentityError, EnvironmentUnreachableError
+from canon_hermes_plugin.ports.profiles import Environment
 from canon_hermes_plugin.ports.time import Clock
 
 RECENT = 300.0
@@ -32,22 +32,22 @@ class RecentProofs:
         self._seconds = seconds
         self._proved: dict[tuple[str, str, str, str], float] = {}
 
-    def recent(self, endpoint: CanonEndpoint) -> bool:
-        """Whether ``endpoint`` proved its identity a short while ago."""
-        proved_at = self._proved.get(_key(endpoint))
+    def recent(self, environment: Environment) -> bool:
+        """Whether ``environment`` proved its identity a short while ago."""
+        proved_at = self._proved.get(_key(environment))
         return proved_at is not None and self._clock.monotonic() - proved_at < self._seconds
 
-    def add(self, endpoint: CanonEndpoint) -> None:
+    def add(self, environment: Environment) -> None:
         """Remember a proof."""
-        self._proved[_key(endpoint)] = self._clock.monotonic()
+        self._proved[_key(environment)] = self._clock.monotonic()
 
 
 @final
 class EnvironmentCheck:
     """Proves one connection's environment."""
 
-    def __init__(self, connection: CanonConnection, proofs: RecentProofs) -> None:
-        self._connection = connection
+    def __init__(self, link: CanonLink, proofs: RecentProofs) -> None:
+        self._link = link
         self._proofs = proofs
         self._turn: asyncio.Lock | None = None
 
@@ -55,29 +55,29 @@ class EnvironmentCheck:
         """Return when both addresses prove the identity, or did so recently. Concurrent calls probe once."""
         if self._turn is None:
             self._turn = asyncio.Lock()
-        endpoint = self._connection.endpoint
+        environment = self._link.connection.environment
         async with self._turn:
-            if self._proofs.recent(endpoint):
+            if self._proofs.recent(environment):
                 return
-            await self._probe(f"{endpoint.api_url}/healthz/", "API")
-            await self._probe(f"{endpoint.stream_url}/health", "stream")
-            self._proofs.add(endpoint)
+            await self._probe(f"{environment.base_url}/healthz/", "API")
+            await self._probe(f"{environment.stream_url}/health", "stream")
+            self._proofs.add(environment)
 
     async def _probe(self, url: str, which: str) -> None:
         request = Request("GET", url, headers={"Accept": "application/json"}, authorized=False, timeout=HEALTH_TIMEOUT)
         failure: str | None = None
         try:
-            answer = await self._connection.exchange(request)
+            answer = await self._link.exchange(request)
         except CanonError as error:
             failure = f"the {which} address does not answer: {error}"
         else:
-            judge(answer, self._connection.endpoint, which)
+            judge(answer, self._link.connection.environment, which)
         if failure:
             raise EnvironmentUnreachableError(failure)
 
 
-def judge(answer: Answer, endpoint: CanonEndpoint, which: str) -> None:
-    """Accept ``answer`` as proof of ``endpoint``'s identity, or raise.
+def judge(answer: Answer, environment: Environment, which: str) -> None:
+    """Accept ``answer`` as proof of ``environment``'s identity, or raise.
 
     Raises:
         EnvironmentIdentityError: it names another identity, or is a lasting answer that names none.
@@ -85,27 +85,26 @@ def judge(answer: Answer, endpoint: CanonEndpoint, which: str) -> None:
     """
     body = _object(answer.body)
     claims = [
-        (answer.headers.get(_HEADER), endpoint.environment_id),
-        (body.get("environmentId"), endpoint.environment_id),
-        (body.get("projectId"), endpoint.project_id),
+        (answer.headers.get(_HEADER), environment.environment_id),
+        (body.get("environmentId"), environment.environment_id),
+        (body.get("projectId"), environment.project_id),
     ]
     if all(claimed == expected for claimed, expected in claims):
         return
-    if all(
-        claimed in {None, expected} if isinstance(claimed, str) else claimed is None for claimed, expected in claims
-    ):
-        if retry.retryable_status(answer.status):
-            raise EnvironmentUnreachableError(
-                f"the {which} address answers with HTTP status {answer.status} and without its identity"
-            )
-        raise EnvironmentIdentityError(
-            f"the {which} address does not identify itself as {endpoint.environment_id} (HTTP status {answer.status})"
+    expected_id = environment.environment_id
+    if not all(claimed is None or claimed == expected for claimed, expected in claims):
+        raise EnvironmentIdentityError(f"the {which} address belongs to another environment than {expected_id}")
+    if retry.retryable_status(answer.status):
+        raise EnvironmentUnreachableError(
+            f"the {which} address answers with HTTP status {answer.status} and without its identity"
         )
-    raise EnvironmentIdentityError(f"the {which} address belongs to another environment than {endpoint.environment_id}")
+    raise EnvironmentIdentityError(
+        f"the {which} address does not identify itself as {expected_id} (HTTP status {answer.status})"
+    )
 
 
-def _key(endpoint: CanonEndpoint) -> tuple[str, str, str, str]:
-    return endpoint.environment_id, endpoint.project_id, endpoint.api_url, endpoint.stream_url
+def _key(environment: Environment) -> tuple[str, str, str, str]:
+    return environment.environment_id, environment.project_id, environment.base_url, environment.stream_url
 
 
 def _object(body: bytes) -> Mapping[str, object]:

@@ -135,7 +135,11 @@ async def repeat(
         asked = error.retry_after if isinstance(error, CanonApiError) else None
         return max(backoff, asked or 0.0)
 
+    async def once() -> _T:
+        # tenacity tells coroutine functions by their kind, which a lambda does not have.
+        return await attempt()
+
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(ATTEMPTS), wait=wait, retry=note, sleep=clock.sleep, reraise=True
     )
-    return await retrying(attempt)
+    return await retrying(once)

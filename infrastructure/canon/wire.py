@@ -9,7 +9,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from canon_hermes_plugin.infrastructure.canon.connection import encode
+from canon_hermes_plugin.infrastructure.canon.link import encode
 from canon_hermes_plugin.ports.canon import (
     AgentIdentity,
     JsonObject,

@@ -25,9 +25,15 @@ async def settle(rounds: int = _SETTLE_ROUNDS) -> None:
 
 @final
 class VirtualClock:
-    """A clock whose time passes through :meth:`advance` alone; sleepers wake in the order of their deadlines."""
+    """A clock whose time passes through :meth:`advance` alone; sleepers wake in the order of their deadlines.
 
-    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+    Args:
+        start_ms: the wall clock's first reading.
+        instant: every sleep moves the clock and returns at once, for code whose waits are not the subject.
+    """
+
+    def __init__(self, start_ms: int = 1_700_000_000_000, *, instant: bool = False) -> None:
+        self._instant = instant
         self._start_ms = start_ms
         self._elapsed = 0.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
@@ -51,7 +57,8 @@ class VirtualClock:
         return min(deadlines) - self._elapsed if deadlines else None
 
     async def sleep(self, seconds: float) -> None:
-        if seconds <= 0:
+        if seconds <= 0 or self._instant:
+            self._elapsed += max(0.0, seconds)
             await asyncio.sleep(0)
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

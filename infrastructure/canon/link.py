@@ -16,8 +16,9 @@ from typing import Any, cast, final
 
 import httpx
 from canon_hermes_plugin.infrastructure.canon import retry
-from canon_hermes_plugin.infrastructure.canon.endpoint import CanonEndpoint
+from canon_hermes_plugin.infrastructure.canon.address import bearer
 from canon_hermes_plugin.ports.errors import CanonApiError, CanonError, CanonTransportError, MalformedResponseError
+from canon_hermes_plugin.ports.profiles import Connection
 from canon_hermes_plugin.ports.time import Clock
 
 REST_TIMEOUT = 30.0
@@ -25,7 +26,7 @@ HEALTH_TIMEOUT = 10.0
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 _MAX_ERROR_BYTES = 64 * 1024
 _BIG = 512 * 1024
-_OFF_LOOP = "this connection belongs to another event loop; open a short-lived one"
+_OFF_LOOP = "this client belongs to another event loop; open a short-lived one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Request:
 
     method: str
     url: str
-    content: bytes | None = None
-    headers: Mapping[str, str | bytes] = field(default_factory=dict[str, str | bytes])
+    content: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str | bytes] = field(default_factory=dict[str, str | bytes], repr=False)
     authorized: bool = True
     timeout: float = REST_TIMEOUT
 
@@ -55,23 +56,24 @@ class Answer:
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 @final
-class CanonConnection:
+class CanonLink:
     """An HTTP client with credentials, owned by one event loop.
 
     Args:
-        endpoint: addresses and key.
+        connection: addresses and key.
         clock: reads ``Retry-After`` dates.
         transport: replaces the network, for tests.
     """
 
     def __init__(
-        self, endpoint: CanonEndpoint, *, clock: Clock, transport: httpx.AsyncBaseTransport | None = None
+        self, connection: Connection, *, clock: Clock, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        self.endpoint = endpoint
+        self.connection = connection
+        bearer(connection.api_key)  # refuses a broken key before the first request
         self.clock = clock
         self._client = httpx.AsyncClient(transport=transport, follow_redirects=False, timeout=REST_TIMEOUT)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -147,7 +149,7 @@ class CanonConnection:
     def _headers(self, request: Request) -> list[tuple[bytes, bytes]]:
         headers: dict[str, str | bytes] = dict(request.headers)
         if request.authorized:
-            headers["Authorization"] = f"Bearer {self.endpoint.api_key.reveal()}"
+            headers["Authorization"] = bearer(self.connection.api_key)
         if request.authorized or request.content is not None:
             headers["Content-Type"] = "application/json"
         return [
