@@ -61,7 +61,7 @@ class GatewaySettings:
     canon: Mapping[str, str]
     model_url: str
     model_name: str = "scripted-model"
-    model_key: str = "sk-loopback"
+    model_key: str = field(default="sk-loopback", repr=False)
     streaming: bool = True
     home_channel: str = "conv_direct"
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])

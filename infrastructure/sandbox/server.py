@@ -281,7 +281,7 @@ class LoopbackCanon:
         with self.state.lock:
             return len(self.state.events.readers)
 
-    def wait_for(self, predicate: Callable[[LoopbackCanon], Result], timeout: float = 30.0) -> Result:
+    def wait_for(self, predicate: Callable[[LoopbackCanon], Result | None], timeout: float = 30.0) -> Result:
         """Block until ``predicate(self)`` is truthy and return its value. Looks again after every change.
 
         Raises:
@@ -293,13 +293,18 @@ class LoopbackCanon:
                 raise TimeoutError(f"not within {timeout:g} s; {self.summary()}")
             return result
 
-    async def until(self, predicate: Callable[[LoopbackCanon], Result], timeout: float = 30.0) -> Result:  # noqa: ASYNC109
+    async def until(self, predicate: Callable[[LoopbackCanon], Result | None], timeout: float = 30.0) -> Result:  # noqa: ASYNC109
         """:meth:`wait_for` for coroutines: the event loop goes on meanwhile."""
         return await asyncio.to_thread(self.wait_for, predicate, timeout)
 
     def wait_connected(self, timeout: float = 60.0) -> None:
         """Block until a stream is open."""
         self.wait_for(lambda canon: canon.connected, timeout)
+
+    def wake(self) -> None:
+        """Make every waiting :meth:`wait_for` look again."""
+        with self.state.lock:
+            self.state.lock.notify_all()
 
     def summary(self) -> str:
         """Return one line about the newest requests, for error messages."""

@@ -1,0 +1,235 @@
+"""``canon-hermes sandbox``: a Canon, a model and the real Hermes gateway on this machine, to talk to.
+
+Decides what a person sees and how the command ends. Everything it starts is stopped and removed again, whatever
+happens.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import NoReturn
+
+import click
+from canon_hermes_plugin.cli.terminal import Screen, printable
+from canon_hermes_plugin.infrastructure.sandbox.demos import install_demos
+from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
+from canon_hermes_plugin.infrastructure.sandbox.model import ScriptedModel
+from canon_hermes_plugin.infrastructure.sandbox.server import DIRECT, LoopbackCanon
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat, Outcome
+from canon_hermes_plugin.infrastructure.sandbox.transcript import Line, Transcript
+
+PERSON = "user_dana"
+_STYLES = {"person": "bold cyan", "agent": "bold green", "note": "dim", "done": "green"}
+_PACE = 0.02
+_QUIT = frozenset({"/quit", "/exit"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A real model instead of the scripted one."""
+
+    url: str
+    name: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """What the command was asked for."""
+
+    say: tuple[str, ...]
+    model: ModelChoice | None
+    keep: bool
+    streaming: bool
+    port: int
+    timeout: float
+
+
+@click.command("sandbox")
+@click.option("--say", multiple=True, metavar="TEXT", help="Send TEXT as a person and print the answer. Repeatable.")
+@click.option("--model-url", metavar="URL", help="Use the OpenAI-compatible model at URL, not the scripted one.")
+@click.option("--model", "model_name", metavar="NAME", help="The model's name at --model-url.")
+@click.option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the model's key.")
+@click.option("--keep", is_flag=True, help="Keep the throw-away Hermes home and its logs.")
+@click.option("--streaming/--no-streaming", default=True, show_default=True, help="Let the host stream its answers.")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="The loopback Canon's port (default: any).")
+@click.option("--timeout", default=120.0, type=click.FloatRange(1), show_default=True, help="Seconds for an answer.")
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    say: tuple[str, ...],
+    model_url: str | None,
+    model_name: str | None,
+    api_key_env: str | None,
+    keep: bool,
+    streaming: bool,
+    port: int,
+    timeout: float,
+) -> None:
+    """Try the plugin without an account and without a network.
+
+    Starts a stand-in for Canon, a scripted model and the installed Hermes gateway on a throw-away home. With --say it
+    sends your text as a person, prints the conversation and exits; without it, it gives you a prompt until Ctrl-C.
+    """
+    model = _model_choice(model_url, model_name, api_key_env)
+    options = SandboxOptions(say, model, keep, streaming, port, timeout)
+    screen = Screen()
+    with _ending_on_signals():
+        try:
+            _run(options, screen)
+        except GatewayError as error:
+            _fail(str(error), error.log)
+        except KeyboardInterrupt:
+            if say:
+                raise click.exceptions.Exit(130) from None
+            screen.line("")
+
+
+def _model_choice(url: str | None, name: str | None, key_variable: str | None) -> ModelChoice | None:
+    if url is None:
+        if name or key_variable:
+            raise click.UsageError("--model and --api-key-env need --model-url.")
+        return None
+    if not name:
+        raise click.UsageError("--model-url needs --model.")
+    if key_variable is None:
+        return ModelChoice(url, name, "unused")
+    key = os.environ.get(key_variable, "").strip()
+    if not key:
+        raise click.UsageError(f"The environment variable {key_variable} is not set.")
+    return ModelChoice(url, name, key)
+
+
+def _run(options: SandboxOptions, screen: Screen) -> None:
+    with _canon(options.port) as canon, _model(options.model) as (choice, about):
+        settings = GatewaySettings(
+            canon=canon.environment(),
+            model_url=choice.url,
+            model_name=choice.name,
+            model_key=choice.key,
+            streaming=options.streaming,
+            home_channel=DIRECT,
+        )
+        gateway = Gateway(settings, keep=options.keep)
+        screen.line(f"Canon: {canon.base_url}. Model: {about}. Starting the Hermes gateway.", "dim")
+        try:
+            with gateway:
+                chat = Chat(canon, gateway)
+                chat.wait_connected()
+                screen.line("The gateway is connected.", "dim")
+                _converse(chat, options, screen)
+        finally:
+            if options.keep:
+                screen.line(f"Kept: {gateway.root}", "dim")
+
+
+@contextmanager
+def _canon(port: int) -> Generator[LoopbackCanon]:
+    canon = LoopbackCanon(port=port)
+    try:
+        canon.start()
+    except OSError as error:
+        raise click.ClickException(f"Port {port} cannot be used: {error.strerror}.") from error
+    try:
+        yield canon
+    finally:
+        canon.stop()
+
+
+@contextmanager
+def _model(choice: ModelChoice | None) -> Generator[tuple[ModelChoice, str]]:
+    if choice is not None:
+        yield choice, printable(choice.name)
+        return
+    with ScriptedModel(pace=_PACE) as model:
+        install_demos(model)
+        yield ModelChoice(model.url, "scripted-model", "sk-loopback"), "the scripted model"
+
+
+def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
+    with _printing(Transcript(chat.canon, DIRECT), screen):
+        if options.say:
+            for asked in options.say:
+                _exchange(chat, asked, options.timeout)
+            return
+        screen.line('Write something, for example "hello" or "demo". Ctrl-C ends.', "dim")
+        while (text := _read()) is not None:
+            if text.strip() in _QUIT:
+                return
+            if text.strip():
+                _exchange(chat, text, options.timeout)
+
+
+def _exchange(chat: Chat, text: str, timeout: float) -> Outcome:
+    turns = len(chat.canon.logs.turns)
+    before = len(chat.canon.messages(DIRECT))
+    chat.canon.say(DIRECT, PERSON, text)
+    return chat.outcome(DIRECT, messages=before, turns=turns, timeout=timeout)
+
+
+def _read() -> str | None:
+    """Return the next line typed, or ``None`` at the end of the input."""
+    try:
+        return input("> " if sys.stdin.isatty() else "")
+    except EOFError:
+        return None
+
+
+@contextmanager
+def _printing(transcript: Transcript, screen: Screen) -> Generator[None]:
+    """Print the conversation from a thread of its own while the body runs, and everything that is left at its end."""
+    over = threading.Event()
+
+    def follow() -> None:
+        while not over.is_set():
+            _print(transcript.news(), screen)
+            try:
+                transcript.canon.wait_for(lambda _: transcript.pending() or over.is_set(), 1.0)
+            except TimeoutError:
+                continue
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        transcript.canon.wake()
+        thread.join()
+        _print(transcript.news(), screen)
+
+
+def _print(lines: Sequence[Line], screen: Screen) -> None:
+    mark = "\u00b7" if screen.unicode else "-"
+    for line in lines:
+        who, text = printable(line.who).replace("\n", " "), printable(line.text)
+        shown = f"  {mark} {who}: {text}" if line.kind in {"note", "done"} else f"{who}: {text}"
+        screen.line(shown, _STYLES[line.kind])
+
+
+def _fail(message: str, log: str) -> NoReturn:
+    click.echo(f"Error: {printable(message)}", err=True)
+    click.echo("The end of the gateway's log:", err=True)
+    click.echo(printable(log), err=True)
+    raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _ending_on_signals() -> Generator[None]:
+    """Let SIGTERM and SIGHUP end the command the way Ctrl-C does, so that nothing is left behind."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    previous = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in previous.items():
+            signal.signal(getattr(signal, name), handler)

@@ -1,0 +1,80 @@
+"""What ``canon-hermes sandbox`` refuses, and how it ends when the gateway does not come up."""
+
+import socket
+
+import pytest
+from canon_hermes_plugin.cli import main, sandbox
+from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError
+from click.testing import CliRunner
+
+
+def run(*arguments, **environment):
+    return CliRunner().invoke(main, ["sandbox", *arguments], env=environment)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--model", "m"), "need --model-url"),
+        (("--api-key-env", "KEY"), "need --model-url"),
+        (("--model-url", "http://x"), "needs --model"),
+        (("--model-url", "http://x", "--model", "m", "--api-key-env", "SANDBOX_NO_SUCH_KEY"), "SANDBOX_NO_SUCH_KEY"),
+        (("--port", "70000"), "70000"),
+    ],
+)
+def test_contradictory_options_are_refused_before_anything_starts(monkeypatch, arguments, complaint):
+    monkeypatch.setattr(sandbox, "_run", lambda *_: pytest.fail("started"))
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert complaint in result.output
+
+
+def test_a_taken_port_is_one_clear_line():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("--say", "hi", "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 1
+    assert "cannot be used" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_gateway_that_fails_ends_the_command_with_its_escaped_log_and_no_files(monkeypatch):
+    roots = []
+
+    def fail(self, *, timeout=0):
+        roots.append(self.root)
+        raise GatewayError("the gateway ended with exit code 3", "last line \x1b[31m")
+
+    monkeypatch.setattr(Gateway, "start", fail)
+    result = run("--say", "hi")
+    assert result.exit_code == 1
+    assert "exit code 3" in result.output
+    assert "last line \\x1b[31m" in result.output
+    assert not roots[0].exists()
+
+
+def test_keep_leaves_the_home_and_says_where(monkeypatch, tmp_path):
+    def fail(self, *, timeout=0):
+        raise GatewayError("no", "log")
+
+    monkeypatch.setattr(Gateway, "start", fail)
+    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path))
+    result = run("--say", "hi", "--keep")
+    assert f"Kept: {tmp_path}" in result.output
+    assert tmp_path.exists()
+
+
+def test_the_key_of_a_real_model_is_read_from_the_environment_only(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sandbox, "_run", lambda options, _screen: seen.append(options.model))
+    run("--model-url", "http://m/v1", "--model", "m", "--api-key-env", "KEY", KEY="secret")
+    assert (seen[0].url, seen[0].name, seen[0].key) == ("http://m/v1", "m", "secret")
+    assert "secret" not in repr(seen[0])
+
+
+def test_ctrl_c_during_say_is_130(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sandbox, "_run", interrupted)
+    assert run("--say", "hi").exit_code == 130
+    assert run().exit_code == 0
