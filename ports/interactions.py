@@ -89,3 +89,11 @@ class SilenceReporter(Protocol):
     async def report(self, conversation_id: str, message_id: str | None, *, reasoned: bool) -> None:
         """Report the outcome, bounded to 3 s overall; swallows every failure. A reason's text never leaves."""
         ...
+
+
+class BriefAccess(Protocol):
+    """A short-lived connection with one adapter's own key and addresses, without proving the environment again."""
+
+    def brief(self, seconds: float) -> AbstractAsyncContextManager[CanonApi]:
+        """Open a client of the calling event loop whose every phase is bounded by ``seconds``."""
+        ...

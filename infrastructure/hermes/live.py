@@ -1,0 +1,116 @@
+"""The connected adapters of this process, for code on tool threads: silence and its report (interactions §5.7).
+
+Hermes loads one plugin for all its threads; tools find the running turn through their context, and their adapter here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, final
+
+from canon_hermes_plugin.domain.turns.context import current_turn
+from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.ports.errors import CanonError
+from canon_hermes_plugin.ports.host import SessionContext
+from canon_hermes_plugin.ports.interactions import BriefAccess
+
+logger = logging.getLogger(__name__)
+
+REPORT_SECONDS: Final = 3.0
+
+
+class LiveTurns(Protocol):
+    """The part of the turn coordinator that tool threads may use."""
+
+    def open_turns(self, conversation_id: str) -> tuple[Turn, ...]:
+        """Return the open turns of a conversation; any thread."""
+        ...
+
+    def silence(self, turn: Turn) -> bool:
+        """Silence a turn; any thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAdapter:
+    """One connected adapter: its turns, and how to reach Canon with its own key and addresses."""
+
+    turns: LiveTurns
+    access: BriefAccess
+
+
+@final
+class LiveAdapters:
+    """Which adapters are connected. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._adapters: list[LiveAdapter] = []
+
+    def add(self, adapter: LiveAdapter) -> None:
+        """Note a connected adapter."""
+        with self._lock:
+            self._adapters.append(adapter)
+
+    def remove(self, adapter: LiveAdapter) -> None:
+        """Forget a disconnected adapter; idempotent."""
+        with self._lock:
+            self._adapters = [item for item in self._adapters if item is not adapter]
+
+    def all(self) -> list[LiveAdapter]:
+        """Return the connected adapters."""
+        with self._lock:
+            return list(self._adapters)
+
+    def owning(self, conversation_id: str) -> list[LiveAdapter]:
+        """Return the adapters that have an open turn in the conversation."""
+        return [item for item in self.all() if item.turns.open_turns(conversation_id)]
+
+
+@final
+class TurnSilencer:
+    """Silences the turn whose context the calling tool runs in; another turn of a shared chat stays untouched."""
+
+    def __init__(self, adapters: LiveAdapters, session: SessionContext) -> None:
+        self._adapters = adapters
+        self._session = session
+
+    def silence(self, conversation_id: str) -> bool:
+        turn = current_turn.get()
+        if turn is not None:
+            return turn.conversation_id == conversation_id and any(
+                item.turns.silence(turn) for item in self._adapters.owning(conversation_id)
+            )
+        # A host that does not carry the context into its threads: the session key still names one turn.
+        key = self._session.snapshot().session_key
+        found = [
+            (item, turn)
+            for item in self._adapters.owning(conversation_id)
+            for turn in item.turns.open_turns(conversation_id)
+            if key and turn.start.session_key == key
+        ]
+        return len(found) == 1 and found[0][0].turns.silence(found[0][1])
+
+
+@final
+class SilenceReport:
+    """Reports silence with the credentials of the one adapter that owns the turn."""
+
+    def __init__(self, adapters: LiveAdapters) -> None:
+        self._adapters = adapters
+
+    async def report(self, conversation_id: str, message_id: str | None, *, reasoned: bool) -> None:
+        owners = self._adapters.owning(conversation_id)
+        if len(owners) != 1:
+            logger.info("silence of %s not reported: %d adapters own it", conversation_id, len(owners))
+            return
+        envelope = {"conversationId": conversation_id} | ({"messageId": message_id} if message_id else {})
+        value: dict[str, Any] = {"reason": "given"} if reasoned else {}
+        try:
+            async with asyncio.timeout(REPORT_SECONDS), owners[0].access.brief(REPORT_SECONDS) as canon:
+                await canon.call_verb("no_reply", envelope=envelope, value=value)
+        except (CanonError, TimeoutError, OSError) as error:
+            logger.debug("silence of %s not reported (%s)", conversation_id, type(error).__name__)
