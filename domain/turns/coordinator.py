@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from dataclasses import replace
 
 from canon_hermes_plugin.domain.turns.ending import TurnEnding
+from canon_hermes_plugin.domain.turns.media import MediaUploads
 from canon_hermes_plugin.domain.turns.model import (
     Ack,
     HostMedia,
@@ -22,11 +25,15 @@ from canon_hermes_plugin.domain.turns.model import (
 )
 from canon_hermes_plugin.domain.turns.output import SEAL_BYTES
 from canon_hermes_plugin.domain.turns.outside import OutsideDelivery, text_answer
+from canon_hermes_plugin.domain.turns.plan import Answer
+from canon_hermes_plugin.domain.turns.presence import Presence
 from canon_hermes_plugin.domain.turns.rooms import Rooms
+from canon_hermes_plugin.domain.turns.routing import DRAFT, NOTE, Route, TextFacts, route
 from canon_hermes_plugin.domain.turns.settling import Settling
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.domain.turns.world import TurnCanon, World
 from canon_hermes_plugin.ports.canon import TypingStatus
+from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import HostLanes
 from canon_hermes_plugin.ports.time import Clock, IdSource, Tasks
 
@@ -36,11 +43,13 @@ HEARTBEAT = 10.0
 DRAIN = 3.0
 """Seconds that background work may go on after :meth:`TurnCoordinator.close`."""
 
-NOTE = "hermes-note-"
-"""Prefix of the ids of acknowledged chatter: an edit naming one is chatter too."""
-
-DRAFT = "hermes-draft-"
-"""Prefix of the ids of previews that belong to no turn."""
+_ACKNOWLEDGED: Mapping[Route, Mapping[str, object]] = {
+    Route.CHATTER: {"suppressedAuxiliary": True},
+    Route.PREVIEW: {"previewDropped": True},
+    Route.LATE: {"duplicateFinal": True},
+    Route.SILENCED: {"silenced": True},
+}
+"""The result flags of texts that go nowhere (turns §12)."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +84,10 @@ class TurnCoordinator:
         self._rooms = Rooms(self._world)
         self._settling = Settling(self._world)
         self._outside = OutsideDelivery(self._world, self._settling)
-        self._ending = TurnEnding(self._world, self._rooms, self._settling)
+        self._presence = Presence(self._world, self._rooms)
+        self._uploads = MediaUploads(self._world)
+        self._ending = TurnEnding(self._world, self._rooms, self._settling, self._presence)
+        self._endings: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heart: asyncio.Task[None] | None = None
 
@@ -85,6 +97,7 @@ class TurnCoordinator:
         turn_id = f"hermes-{self._world.ids.hex(20)}"
         turn = Turn(turn_id, start, self._world.clock.now_ms(), seal_bytes=self._seal_bytes)
         self._rooms.enter(turn)
+        self._presence.opened(turn.conversation_id)
         self._world.tasks.spawn(self._announce(turn), name=f"announce {turn.id}")
         if self._heart is None:
             self._heart = asyncio.create_task(self._beat(), name="turn-heartbeat")
@@ -109,23 +122,23 @@ class TurnCoordinator:
             return Ack(ok=False, error=f"{type(error).__name__} inside the Canon plugin")
 
     async def media(self, turn: Turn | None, media: HostMedia) -> Ack:
-        """Answer the host's media calls. Never raises."""
-        return Ack(ok=False, error="media is not supported yet")
+        """Answer the host's media calls. A turn's files are delivered with its answer (H10). Never raises."""
+        try:
+            return await self._media(turn, media)
+        except Exception as error:  # noqa: BLE001 - the host delivers twice when a send raises (hermes-host §3.5)
+            _log.error("media call failed conversation=%s error=%s", media.conversation_id, type(error).__name__)
+            return Ack(ok=False, error=f"{type(error).__name__} inside the Canon plugin")
 
     async def complete(self, turn: Turn, outcome: Outcome) -> None:
         """End ``turn``: deliver, blank or clear, publish. Raises only cancellation: it ends the wait, not the work."""
         turn = self._latest(turn)
-        done = asyncio.get_running_loop().create_future()
-
-        async def work() -> None:
-            try:
-                await self._ending.end(turn, outcome)
-            finally:
-                if not done.done():
-                    done.set_result(None)
-
-        self._world.tasks.spawn(work(), name=f"complete {turn.id}")
-        await done
+        ending = asyncio.create_task(self._ending.end(turn, outcome), name=f"end {turn.id}")
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        try:
+            await asyncio.shield(ending)
+        except Exception as error:  # noqa: BLE001 - the lifecycle ends whatever happened (turns §4.4)
+            _log.error("end of turn=%s failed: %s", turn.id, type(error).__name__)
 
     def tool_started(self, turn: Turn, start: ToolStart) -> None:
         """Record a tool call's start; any thread."""
@@ -171,7 +184,7 @@ class TurnCoordinator:
         """Enter or leave ``waiting_input``; requests nest. A denial is a leave like any other (H7)."""
         turn = self._latest(turn)
         turn.wait(waiting)
-        self._steer_typing(turn.conversation_id)
+        self._presence.steer(turn.conversation_id)
         self._publish(turn)
 
     async def typing(
@@ -181,7 +194,11 @@ class TurnCoordinator:
         on: bool,
         status: TypingStatus = "thinking",
     ) -> None:
-        """Show or hide the typing indicator."""
+        """Show or hide the typing indicator; waits for nothing. Showing needs a working turn (field fault 21)."""
+        if on:
+            self._presence.show(self._latest(turn) if turn is not None else None, conversation_id, status)
+        else:
+            self._presence.hide(conversation_id)
 
     def open_turns(self, conversation_id: str) -> tuple[Turn, ...]:
         """Return the open turns of a conversation, oldest first; any thread."""
@@ -193,55 +210,69 @@ class TurnCoordinator:
         if heart is not None:
             heart.cancel()
             await asyncio.gather(heart, return_exceptions=True)
+        if self._endings:
+            await asyncio.wait(set(self._endings), timeout=DRAIN)
+        for ending in set(self._endings):
+            ending.cancel()
         await self._world.tasks.drain(DRAIN)
 
     async def _text(self, turn: Turn | None, text: HostText) -> Ack:
-        owner = self._owner(turn, text)
-        if owner is not None:
-            return self._owned(owner, text)
-        if turn is not None and text.job_id is None and self._latest(turn).silenced and not turn.closed:
-            return Ack(ok=True, message_id=self._note(), facts={"silenced": True, "turnId": turn.id})
-        bubble = text.bubble or ""
-        if bubble.startswith(NOTE):
-            return Ack(ok=True, message_id=bubble, facts={"suppressedAuxiliary": True})
-        if text.finalize is False or (text.finalize is None and text.expect_edits and not text.notify):
-            return Ack(
-                ok=True, message_id=bubble or f"{DRAFT}{self._world.ids.hex(16)}", facts={"previewDropped": True}
-            )
-        aside = text.notify and bool(self.open_turns(text.conversation_id))
-        return await self._outside.deliver(text.conversation_id, text_answer(text, aside=aside))
+        turn = self._latest(turn) if turn is not None else self._named_by(text)
+        owner = turn if turn is not None and self._rooms.knows(turn) and not turn.closed else None
+        facts = TextFacts(
+            owned=owner is not None,
+            confirmed=owner is not None and owner.is_confirmed_answer(text.content),
+            late=turn is not None and turn.closed,
+            silenced=owner is not None and owner.silenced,
+            beside=bool(self.open_turns(text.conversation_id)),
+        )
+        chosen = route(text, facts)
+        if chosen in {Route.DELIVER, Route.ASIDE}:
+            answer = text_answer(text, aside=chosen is Route.ASIDE)
+            return await self._outside.deliver(text.conversation_id, answer, token=text.bubble)
+        if owner is not None and chosen in {Route.STAGE, Route.ANSWER}:
+            return self._staged(owner, replace(text, notify=True) if chosen is Route.ANSWER else text)
+        return self._acknowledged(chosen, turn, text)
 
-    def _owner(self, turn: Turn | None, text: HostText) -> Turn | None:
-        """Return the open turn ``text`` belongs to: never a guess between several (H39)."""
-        if text.job_id is not None or text.foreign_loop:
-            return None
-        if turn is not None:
-            turn = self._latest(turn)
-            return turn if self._rooms.knows(turn) and not turn.closed else None
+    def _named_by(self, text: HostText) -> Turn | None:
+        """Return the open turn a call without context names by a bubble; never a guess between several (H39)."""
         return self._rooms.owner_of(text.conversation_id, text.bubble) if text.bubble else None
-
-    def _owned(self, turn: Turn, text: HostText) -> Ack:
-        marked = text.expect_edits or text.notify or text.finalize is not None
-        if not marked and turn.is_confirmed_answer(text.content):
-            return self._staged(turn, HostText(text.conversation_id, text.content, notify=True, reply_to=text.reply_to))
-        return self._staged(turn, text) if marked else self._auxiliary(turn, text)
 
     def _staged(self, turn: Turn, text: HostText) -> Ack:
         bubble = turn.stage(text)
         if bubble is None:
-            return self._auxiliary(turn, text)
+            return self._acknowledged(Route.CHATTER, turn, text)
         self._poke(turn)
         self._publish(turn)
-        pending = text.notify or bool(text.finalize)
-        facts = {"streaming": True, "turnId": turn.id, "finalPending": pending}
+        facts = {"streaming": True, "turnId": turn.id, "finalPending": text.notify or bool(text.finalize)}
         return Ack(ok=True, message_id=bubble, facts={**facts, "silenced": True} if turn.silenced else facts)
 
-    def _auxiliary(self, turn: Turn, text: HostText) -> Ack:
-        facts = {"suppressedAuxiliary": True, "turnId": turn.id}
-        return Ack(ok=True, message_id=text.bubble or self._note(), facts=facts)
+    def _acknowledged(self, chosen: Route, turn: Turn | None, text: HostText) -> Ack:
+        """Say yes to a text that goes nowhere; the id is never blank (field fault 1)."""
+        prefix = DRAFT if chosen is Route.PREVIEW else NOTE
+        facts = dict(_ACKNOWLEDGED[chosen])
+        if turn is not None:
+            facts["turnId"] = turn.id
+        return Ack(ok=True, message_id=text.bubble or f"{prefix}{self._world.ids.hex(16)}", facts=facts)
 
-    def _note(self) -> str:
-        return f"{NOTE}{self._world.ids.hex(16)}"
+    async def _media(self, turn: Turn | None, media: HostMedia) -> Ack:
+        turn = self._latest(turn) if turn is not None else None
+        if turn is None or turn.closed or not self._rooms.knows(turn):
+            return await self._media_now(media)
+        if turn.silenced:
+            return Ack(ok=True, message_id=f"{NOTE}{self._world.ids.hex(16)}", facts=_ACKNOWLEDGED[Route.SILENCED])
+        media_id = f"{turn.id}.media-{len(turn.media) + 1}"
+        turn.media.append(self._uploads.begin(media_id, media))
+        if media.reply_to:
+            turn.reply_to(media.reply_to)
+        return Ack(ok=True, message_id=media_id, facts={"turnId": turn.id, "finalPending": True})
+
+    async def _media_now(self, media: HostMedia) -> Ack:
+        try:
+            item = await self._uploads.upload(media)
+        except CanonError as error:
+            return Ack(ok=False, error=f"the file was not uploaded: {error}", retryable=error.retryable)
+        return await self._outside.deliver(media.conversation_id, Answer("", media=(item,), reply_to=media.reply_to))
 
     @staticmethod
     def _latest(turn: Turn) -> Turn:
@@ -282,10 +313,3 @@ class TurnCoordinator:
                 with self._rooms.visit(turn.conversation_id) as room:
                     await room.publisher.repeat(turn)
         self._heart = None
-
-    def _steer_typing(self, conversation_id: str) -> None:
-        turns = self.open_turns(conversation_id)
-        if turns and all(turn.state == "waiting_input" for turn in turns):
-            self._world.lanes.pause_typing(conversation_id)
-        else:
-            self._world.lanes.resume_typing(conversation_id)

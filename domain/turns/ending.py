@@ -7,11 +7,14 @@ outcome.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Literal
 
 from canon_hermes_plugin.domain.turns.delivery import Operation, Verdict, transmit
+from canon_hermes_plugin.domain.turns.media import collect
 from canon_hermes_plugin.domain.turns.model import Outcome
 from canon_hermes_plugin.domain.turns.plan import COMPLETE, Answer, operation_id, plan
+from canon_hermes_plugin.domain.turns.presence import Presence
 from canon_hermes_plugin.domain.turns.rooms import Room, Rooms
 from canon_hermes_plugin.domain.turns.settling import Settling
 from canon_hermes_plugin.domain.turns.states import OUTCOME_EVENTS
@@ -35,8 +38,9 @@ _log = logging.getLogger(__name__)
 class TurnEnding:
     """Ends turns. Used by the gateway loop only."""
 
-    def __init__(self, world: World, rooms: Rooms, settling: Settling) -> None:
+    def __init__(self, world: World, rooms: Rooms, settling: Settling, presence: Presence) -> None:
         self._world = world
+        self._presence = presence
         self._rooms = rooms
         self._settling = settling
 
@@ -49,25 +53,30 @@ class TurnEnding:
                 await self._finish(turn, room, outcome)
             finally:
                 self._rooms.leave(turn)
+                self._presence.ended(turn.conversation_id)
 
     async def _finish(self, turn: Turn, room: Room, outcome: Outcome) -> None:
-        silent = turn.silenced
         view = room.views.get(turn.id)
-        if silent:
-            if not turn.node.blank:
-                await room.node.write(turn, turn.blank(), last=True)
-        elif view is not None and outcome == "success":
-            self._world.tasks.spawn(view.flush(), name=f"last-view {turn.id}")
-        delivered: Delivered = "nothing"
-        if outcome == "success" and not silent:
-            delivered = await self._deliver(turn)
-        await room.publisher.closing(turn)
-        if delivered != "open":
-            pause = HAND_OVER if delivered == "delivered" else 0.0
-            self._world.tasks.spawn(self._release_node(turn, pause), name=f"release-node {turn.id}")
+        delivered: Delivered = "failed"
+        try:
+            if turn.silenced or outcome != "success":
+                delivered = "nothing"
+            else:
+                if view is not None:
+                    self._world.tasks.spawn(view.flush(), name=f"last-view {turn.id}")
+                delivered = await self._deliver(turn)
+        finally:
+            await room.publisher.closing(turn)
+            if delivered != "open":
+                pause = HAND_OVER if delivered == "delivered" else 0.0
+                self._world.tasks.spawn(self._release_node(turn, pause), name=f"release-node {turn.id}")
 
     async def _deliver(self, turn: Turn) -> Delivered:
-        operation = Operation(plan(turn.answer(), turn.conversation_id, turn.book.next_id))
+        answer = turn.answer()
+        files, missing = await collect(turn.media)
+        if missing:
+            answer = replace(answer, text=f"{answer.text}\n\n{_missing(missing)}".strip("\n"))
+        operation = Operation(plan(replace(answer, media=files), turn.conversation_id, turn.book.next_id))
         if not operation.messages:
             return "nothing"
         verdict, operation = turn.book.prepare(operation)
@@ -111,4 +120,10 @@ class TurnEnding:
         with self._rooms.visit(turn.conversation_id) as room:
             if pause:
                 await self._world.clock.sleep(pause)
+            if turn.silenced:
+                await room.node.write(turn, turn.blank(), last=True)
             await room.node.clear(turn)
+
+
+def _missing(count: int) -> str:
+    return "An attachment could not be delivered." if count == 1 else f"{count} attachments could not be delivered."

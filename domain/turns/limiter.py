@@ -1,7 +1,8 @@
 """Live writes at their own pace (turns §3.2, H27).
 
 Decides when a turn's view is written: at most one write in flight, at least 250 ms between two, the latest view wins.
-Nobody waits for a write. Refuses to know what the view contains.
+Silence does not wait for its place: the node goes blank at once. Nobody waits for a write. Refuses to know what the
+view contains.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ class LiveView:
 
     def poke(self) -> None:
         """Show the turn's latest view soon; returns at once."""
-        if self._started and not self._running and self._wanted():
+        if not self._started:
+            return
+        if self._turn.silenced and not self._turn.closed:
+            self._world.tasks.spawn(self._node.write(self._turn, self._turn.blank()), name=f"blank {self._turn.id}")
+        elif not self._running and self._wanted():
             self._running = True
             self._world.tasks.spawn(self._run(), name=f"live-view {self._turn.id}")
 
@@ -43,9 +48,9 @@ class LiveView:
             await self._node.write(self._turn, self._turn.view(), last=True)
 
     def _wanted(self) -> bool:
-        if self._turn.closed or self._shown == self._turn.revision:
+        if self._turn.closed or self._turn.silenced or self._shown == self._turn.revision:
             return False
-        return self._shown is None or self._turn.start.verbosity == "verbose" or self._turn.silenced
+        return self._shown is None or self._turn.start.verbosity == "verbose"
 
     async def _run(self) -> None:
         clock = self._world.clock

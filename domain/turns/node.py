@@ -30,8 +30,8 @@ class ConversationNode:
             if turn.closed and not last:
                 return
             empty = not write.text and not write.blocks
-            if empty and self._taken_from(turn):
-                # Another open turn shows something here: an empty write would only wipe it.
+            if empty and (self._taken_from(turn) or (turn.node.blank and self._owner is turn)):
+                # Another open turn shows something here, which an empty write would wipe; or the node is empty.
                 return
             self._owner = turn
             try:

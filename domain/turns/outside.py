@@ -7,6 +7,7 @@ used once, so an unsettled one never blocks the next. Refuses to know which call
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,9 @@ from canon_hermes_plugin.domain.turns.plan import COMPLETE, PROGRESS, Answer, op
 from canon_hermes_plugin.domain.turns.settling import Settling
 from canon_hermes_plugin.domain.turns.world import World
 from canon_hermes_plugin.ports.errors import DeliveryError
+
+_REMEMBERED = 256
+"""Named operations kept to answer their repetition."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +44,7 @@ class OutsideDelivery:
     def __init__(self, world: World, settling: Settling) -> None:
         self._world = world
         self._settling = settling
+        self._named: OrderedDict[str, Ack] = OrderedDict()
 
     async def deliver(self, conversation_id: str, answer: Answer, *, token: str | None = None) -> Ack:
         """Deliver ``answer`` now.
@@ -53,7 +58,16 @@ class OutsideDelivery:
             ``ok`` when everything is stored, or when it may be and is being settled in the background: the host must
             not say it again (field faults 33, 88). Not ``ok`` when it provably is not.
         """
-        token = token or f"once:{self._world.ids.hex(32)}"
+        if token is not None and (known := self._named.get(token)) is not None:
+            return replace(known, facts={"duplicateFinal": True})
+        ack = await self._deliver(conversation_id, answer, token or f"once:{self._world.ids.hex(32)}")
+        if token is not None and ack.ok:
+            self._named[token] = ack
+            if len(self._named) > _REMEMBERED:
+                self._named.popitem(last=False)
+        return ack
+
+    async def _deliver(self, conversation_id: str, answer: Answer, token: str) -> Ack:
         base_id = operation_id(conversation_id, token, 1)
         operation = Operation(plan(replace(answer, turn_id=None), conversation_id, base_id))
         if not operation.messages:

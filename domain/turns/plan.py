@@ -24,7 +24,7 @@ _CHUNK_RESERVE = 160
 
 _SCHEME = "canon-hermes-plugin/durable-operation/1"
 _OWNED_KEYS = ("turnSemantics", "turnComplete", "turnTrail", "messageChunk", "replyBehavior")
-_NOT_CANON_IDS = re.compile(r"canon-control:|canon-detached-approval:|hermes-[0-9a-f]{20}(\.\d+)?\Z")
+_NOT_CANON_IDS = re.compile(r"canon-control:|canon-detached-approval:|hermes-[0-9a-f]{20}(\.|\Z)")
 
 COMPLETE: JsonObject = {"turnSemantics": "turn_complete", "turnComplete": True}
 PROGRESS: JsonObject = {"turnSemantics": "progress", "replyBehavior": "suppress_auto_reply"}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from canon_hermes_plugin.domain.turns.delivery import DeliveryBook
+from canon_hermes_plugin.domain.turns.media import PendingMedia
 from canon_hermes_plugin.domain.turns.model import HostText, SubagentEnd, ToolEnd, ToolStart, TurnStart
 from canon_hermes_plugin.domain.turns.output import Output
 from canon_hermes_plugin.domain.turns.plan import Answer, real_message_id
@@ -55,6 +56,7 @@ class Turn:
         successor: the turn that a boundary opened in its place inside the same lifecycle.
         book: its durable operations; used by the gateway loop only.
         node: what it wrote to the node; used by the gateway loop only.
+        media: the files it sends with its answer; used by the gateway loop only.
     """
 
     def __init__(self, turn_id: str, start: TurnStart, opened_at: int, *, seal_bytes: int) -> None:
@@ -71,6 +73,7 @@ class Turn:
         self._silence = Silence()
         self._extras = _Extras()
         self._waits = 0
+        self.media: list[PendingMedia] = []
         self._revision = 0
 
     def __repr__(self) -> str:
@@ -203,6 +206,11 @@ class Turn:
                 return False
             self._state = advance(self._state, event)
             return True
+
+    def reply_to(self, message_id: str) -> None:
+        """Remember what the answer replies to."""
+        with self._lock:
+            self._extras.reply_to = message_id
 
     def answer(self) -> Answer:
         """Return what the turn delivers if it succeeded; its text is blank when there is nothing to say."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from canon_hermes_plugin.ports.canon import (
-    DispositionPort,
     MediaPort,
     MessageSink,
     NodePort,
@@ -17,7 +16,7 @@ from canon_hermes_plugin.ports.host import HostLanes
 from canon_hermes_plugin.ports.time import Clock, IdSource, Tasks
 
 
-class TurnCanon(MessageSink, NodePort, TurnStatePort, TypingPort, DispositionPort, MediaPort, Protocol):
+class TurnCanon(MessageSink, NodePort, TurnStatePort, TypingPort, MediaPort, Protocol):
     """The part of Canon's request side that turns use."""
 
 
