@@ -57,7 +57,7 @@ class _Conversation:
 
     newest: str
     session_key: str | None = None
-    running: bool = False
+    running: str | None = None
     waiting: deque[Any] = dataclasses.field(default_factory=deque[Any])
     targets: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict[str, dict[str, Any]])
     entry: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
@@ -113,17 +113,24 @@ class LastingConversations(_BuiltIn):
         chat_id = event.source.chat_id
         if not is_stable_chat_id(chat_id) or event.internal or event.is_command():
             return False
-        if compat.merges_into_running_turn(self) or compat.waits_for_a_human(session_key):
-            logger.info("delivery joins the running turn; the answer goes to the newest target")
-            return False
         conversation = self._conversations.get(chat_id)
         if conversation is None:
             return False
+        if compat.merges_into_running_turn(self) or compat.waits_for_a_human(session_key):
+            self._redirect_running(conversation, event)
+            return False
         conversation.session_key = session_key
         self._wait_in_line(conversation, event)
-        if not conversation.running:  # the run has completed, but the host has not let go of the session yet
+        if conversation.running is None:  # the run has completed, but the host has not let go of the session yet
             compat.in_background(self, self._start_next(conversation))
         return True
+
+    def _redirect_running(self, conversation: _Conversation, event: Any) -> None:  # noqa: ANN401
+        """The host merges this delivery into the running one: that answer serves both, at the newest target."""
+        target = conversation.targets.pop(compat.origin_of(event) or "", None)
+        if conversation.running is not None and target is not None:
+            conversation.targets[conversation.running] = target
+            logger.info("a delivery joins the running turn of its conversation; the answer goes to the newest target")
 
     def _wait_in_line(self, conversation: _Conversation, event: Any) -> None:  # noqa: ANN401
         if len(conversation.waiting) >= MAX_WAITING:
@@ -138,7 +145,7 @@ class LastingConversations(_BuiltIn):
         _answering.set(compat.origin_of(event))
         conversation = self._conversations.get(event.source.chat_id)
         if conversation is not None:
-            conversation.running = True
+            conversation.running = compat.origin_of(event)
 
     async def on_processing_complete(self, event: Any, outcome: Any) -> None:  # noqa: ANN401
         """Keep a conversation's session open and start its next delivery; end a one-shot as the built-in does."""
@@ -153,7 +160,7 @@ class LastingConversations(_BuiltIn):
         if done is not None:
             # The built-in keeps the entry for its own lifetime, so a late notice still finds its way.
             compat.restore_target(self, done, conversation.targets.pop(done, None))
-        conversation.running = False
+        conversation.running = None
         if conversation.waiting:
             compat.in_background(self, self._start_next(conversation))
 

@@ -46,7 +46,9 @@ class Bench:
     runs: list[Any] = field(default_factory=list)
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
 
-    async def post(self, payload: object, *, delivery: str, secret: str = SECRET) -> httpx.Response:
+    async def post(
+        self, payload: object, *, delivery: str, secret: str = SECRET, route: str = "chat"
+    ) -> httpx.Response:
         body = json.dumps(payload).encode()
         signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
         headers = {
@@ -55,7 +57,7 @@ class Bench:
             "Content-Type": "application/json",
         }
         async with httpx.AsyncClient() as client:
-            return await client.post(f"{self.url}/webhooks/chat", content=body, headers=headers)
+            return await client.post(f"{self.url}/webhooks/{route}", content=body, headers=headers)
 
     async def until(self, done: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -88,7 +90,7 @@ async def started(kind: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> Ben
         "deliver": "telegram",
         "deliver_extra": {"chat_id": "{callback}"},
     }
-    extra = {"host": "127.0.0.1", "port": port, "routes": {"chat": route}}
+    extra = {"host": "127.0.0.1", "port": port, "routes": {"chat": route, "other": route}}
     config = PlatformConfig(enabled=True, extra=extra)
     adapter = (
         webhook.build_captain_webhook_adapter(config)
@@ -226,6 +228,47 @@ async def test_a_full_conversation_says_so_and_keeps_what_waits(
     captain.gates["0"].set()
     await captain.until(lambda: len(captain.target.sent) == 2)
     assert captain.texts() == ["0", "1"]
+
+
+async def test_a_merged_delivery_is_answered_at_the_newest_target_and_the_log_says_so(
+    captain: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HERMES_GATEWAY_BUSY_INPUT_MODE", "steer")
+    caplog.set_level("INFO", logger="canon_hermes_plugin")
+    merged: list[str] = []
+
+    async def host_merges(event: Any, session_key: str) -> bool:
+        del session_key
+        merged.append(event.text)
+        return True
+
+    captain.adapter.set_busy_session_handler(host_merges)
+    captain.gates["A"] = asyncio.Event()
+    await captain.post({"conversation_id": "7", "text": "A", "callback": "x"}, delivery="d1")
+    await captain.until(lambda: captain.texts() == ["A"])
+    await captain.post({"conversation_id": "7", "text": "B", "callback": "y"}, delivery="d2")
+    await captain.until(lambda: merged == ["B"])
+    captain.gates["A"].set()
+    await captain.until(lambda: bool(captain.target.sent))
+    assert captain.target.sent == [("y", "re: A")]
+    assert "the answer goes to the newest target" in caplog.text
+
+
+async def test_field_94_one_delivery_id_on_two_routes_is_the_hosts_known_limit_and_not_widened(either: Bench) -> None:
+    first = await either.post({"text": "one", "callback": "x"}, delivery="same", route="chat")
+    second = await either.post({"text": "two", "callback": "x"}, delivery="same", route="other")
+    assert (first.json()["status"], second.json()["status"]) == ("accepted", "duplicate")
+    third = await either.post({"text": "three", "callback": "x"}, delivery="another", route="other")
+    assert third.json()["status"] == "accepted"
+
+
+async def test_field_95_a_request_id_makes_a_byte_equal_retry_one_delivery(captain: Bench) -> None:
+    payload = {"conversation_id": "7", "text": "once", "callback": "x"}
+    statuses = [(await captain.post(payload, delivery="r1")).json()["status"] for _ in range(2)]
+    assert statuses == ["accepted", "duplicate"]
+    again = await captain.post(payload, delivery="r2")
+    assert again.json()["status"] == "accepted"
+    await captain.until(lambda: len(captain.target.sent) == 2)
 
 
 async def test_field_93_a_target_pruned_during_a_long_run_is_still_found(captain: Bench) -> None:
