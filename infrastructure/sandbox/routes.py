@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from canon_hermes_plugin.infrastructure.sandbox.interactions import InteractionDesk
 from canon_hermes_plugin.infrastructure.sandbox.media import MediaShelf, attachment
 from canon_hermes_plugin.infrastructure.sandbox.records import RefusedError, Reply
+from canon_hermes_plugin.infrastructure.sandbox.registration import RegistrationDesk
 from canon_hermes_plugin.infrastructure.sandbox.state import TURN_STATES
+from canon_hermes_plugin.infrastructure.sandbox.verbs import VerbDesk
 from canon_hermes_plugin.infrastructure.sandbox.wire import Call, Handler, Wire
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 ENVIRONMENT_HEADER = "x-canon-environment-id"
+POLL_TOKEN_HEADER = "x-canon-poll-token"  # noqa: S105 - a header's name
 
 
-def build_app(wire: Wire, shelf: MediaShelf) -> Starlette:
+@dataclass(slots=True)
+class Desks:
+    """The parts of this Canon that have rules of their own."""
+
+    media: MediaShelf
+    interactions: InteractionDesk
+    verbs: VerbDesk
+    registrations: RegistrationDesk
+
+
+def build_app(wire: Wire, desks: Desks) -> Starlette:
     """Return the application that serves both of Canon's bases."""
 
     def route(path: str, method: str, name: str, handler: Handler) -> Route:
         return Route(path, wire.endpoint(name, handler), methods=[method])
 
-    media = _Media(shelf)
+    media, verbs, registrations = _Media(desks.media), _Verbs(desks.verbs), _Registrations(desks.registrations)
+    interactions = _Interactions(desks.interactions)
     routes = [
         route("/healthz/", "GET", "healthz", health),
         route("/health", "GET", "health", health),
@@ -35,6 +52,12 @@ def build_app(wire: Wire, shelf: MediaShelf) -> Starlette:
         route("/runtime/signal/consume", "POST", "signal", consume_signal),
         route("/conversations/{cid}/messages/{mid}/disposition", "PATCH", "disposition", disposition),
         route("/conversations/{cid}/read", "POST", "read", read),
+        route("/runtime-interaction/request", "POST", "interaction.create", interactions.create),
+        route("/runtime-interaction/consume", "POST", "interaction.consume", interactions.consume),
+        route("/agent/verbs/{verb}", "POST", "verb", verbs.call),
+        route("/agents/register", "POST", "register", registrations.submit),
+        route("/agents/status/{request_id}", "GET", "register.status", registrations.status),
+        route("/agents/status/{request_id}/ack", "POST", "register.ack", registrations.acknowledge),
         Route("/agents/stream", wire.stream(), methods=["GET"]),
     ]
     return Starlette(routes=routes)
@@ -138,3 +161,43 @@ class _Media:
         if stored is None:
             raise RefusedError(404, "file not found")
         return Reply(200, content=stored.data, media_type=stored.mime_type)
+
+
+class _Interactions:
+    """R15 and R16."""
+
+    def __init__(self, desk: InteractionDesk) -> None:
+        self._desk = desk
+
+    def create(self, call: Call) -> Reply:
+        return Reply(201, self._desk.create(call.body))
+
+    def consume(self, call: Call) -> Reply:
+        return Reply(200, self._desk.consume(call.body))
+
+
+class _Verbs:
+    """R17."""
+
+    def __init__(self, desk: VerbDesk) -> None:
+        self._desk = desk
+
+    def call(self, call: Call) -> Reply:
+        return Reply(200, self._desk.call(call.path["verb"], call.body))
+
+
+class _Registrations:
+    """R19 to R21."""
+
+    def __init__(self, desk: RegistrationDesk) -> None:
+        self._desk = desk
+
+    def submit(self, call: Call) -> Reply:
+        return Reply(201, self._desk.submit(call.body))
+
+    def status(self, call: Call) -> Reply:
+        return Reply(200, self._desk.status(call.path["request_id"], call.record.headers.get(POLL_TOKEN_HEADER)))
+
+    def acknowledge(self, call: Call) -> Reply:
+        self._desk.acknowledge(call.path["request_id"], call.record.headers.get(POLL_TOKEN_HEADER))
+        return Reply()

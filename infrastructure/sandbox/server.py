@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 import uvicorn
 from canon_hermes_plugin.infrastructure.sandbox.events import Framing, frame
 from canon_hermes_plugin.infrastructure.sandbox.faults import Fault
+from canon_hermes_plugin.infrastructure.sandbox.interactions import InteractionDesk
 from canon_hermes_plugin.infrastructure.sandbox.media import MediaShelf, attachment
 from canon_hermes_plugin.infrastructure.sandbox.records import (
     DurableMessage,
@@ -31,8 +32,10 @@ from canon_hermes_plugin.infrastructure.sandbox.records import (
     RequestRecord,
     SandboxIdentity,
 )
-from canon_hermes_plugin.infrastructure.sandbox.routes import build_app
+from canon_hermes_plugin.infrastructure.sandbox.registration import RegistrationDesk
+from canon_hermes_plugin.infrastructure.sandbox.routes import Desks, build_app
 from canon_hermes_plugin.infrastructure.sandbox.state import SIGNALS, CanonState, Policy
+from canon_hermes_plugin.infrastructure.sandbox.verbs import VerbDesk
 from canon_hermes_plugin.infrastructure.sandbox.wire import AbortableProtocol, Wire
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -86,7 +89,11 @@ class LoopbackServer:
 
 
 class LoopbackCanon:
-    """The stand-in for Canon. Every method may be called from any thread."""
+    """The stand-in for Canon. Every method may be called from any thread.
+
+    ``interactions`` (inputs, cards, approvals), ``verbs`` (admission, contact requests), ``registrations`` and
+    ``media`` are its desks: what people do there, and their switches.
+    """
 
     def __init__(
         self,
@@ -101,8 +108,12 @@ class LoopbackCanon:
         if clock is not None:
             self.state.clock = clock
         self.media = MediaShelf()
+        self.interactions = InteractionDesk(self.state)
+        self.verbs = VerbDesk(self.state)
+        self.registrations = RegistrationDesk(self.state)
         self.wire = Wire(self.state, heartbeat=heartbeat)
-        self._server = LoopbackServer(build_app(self.wire, self.media), host=host, port=port)
+        desks = Desks(self.media, self.interactions, self.verbs, self.registrations)
+        self._server = LoopbackServer(build_app(self.wire, desks), host=host, port=port)
         owner, dana = self.identity.owner.id, "user_dana"
         self.state.add_conversation(DIRECT, dana, name="Dana")
         self.state.add_conversation(GROUP, owner, dana, kind="group", name="Ops")
@@ -194,6 +205,12 @@ class LoopbackCanon:
         """Host a file and return the attachment object for :meth:`say`."""
         with self.state.lock:
             return attachment(self.media.put(data, mime_type, file_name), self.base_url)
+
+    def advance(self, seconds: float) -> None:
+        """Move the server's clock forward (expiries, tombstones)."""
+        with self.state.lock:
+            self.state.clock_offset_ms += round(seconds * 1000)
+            self.state.lock.notify_all()
 
     # What goes wrong -------------------------------------------------------------------------------------------------
 

@@ -84,11 +84,16 @@ class CanonState:
     requests: list[RequestRecord] = field(default_factory=list[RequestRecord])
     logs: Logs = field(default_factory=Logs)
     events: EventLog = field(default_factory=EventLog)
+    clock_offset_ms: int = 0
     _by_id: dict[str, DurableMessage] = field(default_factory=dict[str, DurableMessage])
 
     def __post_init__(self) -> None:
         for person in (self.identity.owner, Person("user_dana", "Dana"), self.agent):
             self.people[person.id] = person
+
+    def now(self) -> int:
+        """Return the server's time in milliseconds since the epoch."""
+        return self.clock() + self.clock_offset_ms
 
     @property
     def agent(self) -> Person:

@@ -117,7 +117,7 @@ class Wire:
                 query=dict(request.query_params),
                 headers={key.lower(): value for key, value in request.headers.items()},
                 body=body,
-                at_ms=self.state.clock(),
+                at_ms=self.state.now(),
             )
             self.state.requests.append(record)
             self.state.lock.notify_all()
