@@ -6,10 +6,12 @@ from importlib import import_module
 from importlib.metadata import version
 
 import click
+from canon_hermes_plugin.cli.output import remember_encodings
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
     "sandbox": ("canon_hermes_plugin.cli.sandbox", "Try the plugin on this machine, without account or network."),
+    "install": ("canon_hermes_plugin.cli.install", "Enable the plugin and the platform in Hermes."),
 }
 
 
@@ -44,3 +46,4 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 )
 def main() -> None:
     """Connect Canon to the Hermes Agent gateway."""
+    remember_encodings()

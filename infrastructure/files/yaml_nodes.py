@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, TypeGuard, cast
 
 from canon_hermes_plugin.ports.errors import ConfigurationError
@@ -69,25 +70,12 @@ def load(text: str) -> Any:  # noqa: ANN401 - decoded YAML
         BrokenYamlError: with line and column.
     """
     from ruamel.yaml import YAML  # loaded only when a file is edited
-    from ruamel.yaml.constructor import SafeConstructor
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    class LastWins(SafeConstructor):
-        def check_mapping_key(
-            self,
-            node: Any,  # noqa: ANN401
-            key_node: Any,  # noqa: ANN401
-            mapping: Any,  # noqa: ANN401
-            key: Any,  # noqa: ANN401
-            value: Any,  # noqa: ANN401
-        ) -> bool:
-            del node, key_node, mapping, key, value
-            return True
 
     reader: Any = YAML(typ="safe", pure=True)
     reader.version = (1, 1)
     reader.allow_duplicate_keys = True
-    reader.Constructor = LastWins
+    reader.Constructor = _host_constructor()
     try:
         with warnings.catch_warnings(action="ignore"):
             return _unshared(reader.load(text))
@@ -99,6 +87,33 @@ def load(text: str) -> Any:  # noqa: ANN401 - decoded YAML
     except (YAMLError, ValueError, TypeError, RecursionError) as error:
         line, column = _position(text, getattr(error, "position", None))
         raise BrokenYamlError(getattr(error, "reason", None) or "not readable as YAML", line, column) from None
+
+
+@cache
+def _host_constructor() -> type:
+    """Return a constructor that reads as the host's library does: of doubles the last counts, ``y`` is a word."""
+    from ruamel.yaml import constructor
+
+    library: Any = constructor
+
+    class HostConstructor(library.SafeConstructor):  # type: ignore[misc]  # the library has no full types
+        def check_mapping_key(
+            self,
+            node: Any,  # noqa: ANN401
+            key_node: Any,  # noqa: ANN401
+            mapping: Any,  # noqa: ANN401
+            key: Any,  # noqa: ANN401
+            value: Any,  # noqa: ANN401
+        ) -> bool:
+            del node, key_node, mapping, key, value
+            return True
+
+        def construct_yaml_bool(self, node: Any) -> Any:  # noqa: ANN401
+            switch: Any = library.SafeConstructor.construct_yaml_bool
+            return node.value if node.value in {"y", "Y", "n", "N"} else switch(self, node)
+
+    HostConstructor.add_constructor("tag:yaml.org,2002:bool", HostConstructor.construct_yaml_bool)
+    return HostConstructor
 
 
 def compose(text: str) -> Node | None:
