@@ -11,6 +11,7 @@
     │   ├── MalformedResponseError    a 2xx answer that could not be read; its effect is unknown
     │   ├── EnvironmentIdentityError  somebody else answers at the configured address; permanent
     │   ├── EnvironmentUnreachableError  nobody answers there now; retryable
+    │   ├── MediaError               an attachment could not be fetched or kept
     │   └── DeliveryError            a durable write did not settle
     └── LedgerError                   the approvals ledger cannot be read or written; fails closed
 
@@ -131,6 +132,12 @@ class EnvironmentUnreachableError(CanonError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retryable=True)
+
+
+class MediaError(CanonError):
+    """An attachment was refused, unreachable, too large, or could not be stored. The text never carries its URL."""
+
+    code: ClassVar[str] = "media"
 
 
 class DeliveryError(CanonError):

@@ -1,0 +1,249 @@
+"""Takes every stream event over: messages become work or background, control becomes signals (turns §1.1, §1.2).
+
+It orders what the pure parts decide: screen, claim, learn, decide, fetch, hand over, commit. A message id is marked as
+seen only after its hand-over, and a failed hand-over gives it back (rule 6). It refuses to know hosts and transports.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from canon_hermes_plugin.domain.inbound import text as composition
+from canon_hermes_plugin.domain.inbound.admission import Admit, Drop, Receipt, Screened, Suppress, decide, screen
+from canon_hermes_plugin.domain.inbound.background import BackgroundBuffer
+from canon_hermes_plugin.domain.inbound.claims import Claims
+from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts, conversation_id_of
+from canon_hermes_plugin.domain.inbound.intents import admitted_intent, delivery_intent
+from canon_hermes_plugin.domain.inbound.prompt import PromptFacts, agent_turn_limit, group_prompt, is_mentioned
+from canon_hermes_plugin.domain.inbound.reading import identifier, inert, mapping, sequence
+from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
+from canon_hermes_plugin.domain.media.intake import IntakeResult, MediaIntake
+from canon_hermes_plugin.ports.approvals import ApprovalReceipts
+from canon_hermes_plugin.ports.canon import AgentIdentity, DirectoryPort, SignalPort
+from canon_hermes_plugin.ports.canon_stream import StreamEvent
+from canon_hermes_plugin.ports.errors import CanonError
+from canon_hermes_plugin.ports.host import ConversationKind, HostInbox, InboundMessage
+
+_log = logging.getLogger(__name__)
+
+_NAME_CHARS: Final = 200
+_CONTROL_LANE: Final = "\x00control"
+_NO_MEDIA: Final = IntakeResult()
+
+
+class CursorPort(Protocol):
+    """The one thing admission may tell the stream."""
+
+    def set_cursor(self, cursor: str | None) -> None:
+        """Adopt a cursor Canon dictates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InboundPorts:
+    """What the service speaks to.
+
+    Attributes:
+        inbox: where admitted messages and signals go.
+        signals: consumes runtime signals.
+        directory: lists conversations.
+        cursor: the stream's cursor.
+        receipts: looks at approval receipts.
+        media: takes attachments in.
+    """
+
+    inbox: HostInbox
+    signals: SignalPort
+    directory: DirectoryPort
+    cursor: CursorPort
+    receipts: ApprovalReceipts
+    media: MediaIntake
+
+
+@dataclass(slots=True)
+class InboundState:
+    """What outlives a connection: seen messages, conversations, background. Owned by one event loop."""
+
+    claims: Claims = field(default_factory=Claims)
+    conversations: ConversationFacts = field(default_factory=ConversationFacts)
+    background: BackgroundBuffer = field(default_factory=BackgroundBuffer)
+
+
+class InboundService:
+    """The handler of the stream's events; implements ``ports.canon_stream.EventHandler``."""
+
+    def __init__(self, ports: InboundPorts, state: InboundState | None = None) -> None:
+        self._ports = ports
+        self._state = state or InboundState()
+        self._identity = AgentIdentity(None)
+        self._handlers = {
+            "message.created": self._message_created,
+            "conversation.updated": self._conversation_updated,
+            "agent.context": self._agent_context,
+            "runtime.control": self._runtime_control,
+            "replay.expired": self._replay_expired,
+            "error": self._stream_error,
+        }
+
+    @property
+    def agent_id(self) -> str | None:
+        """The agent's own id, once known."""
+        return self._identity.agent_id
+
+    @property
+    def conversations(self) -> ConversationFacts:
+        """What is known about the conversations."""
+        return self._state.conversations
+
+    def adopt_identity(self, identity: AgentIdentity) -> None:
+        """Take in who we are, as Canon told at connect."""
+        self._identity = identity
+
+    def kind(self, conversation_id: str) -> ConversationKind:
+        """Return the conversation's kind for verbosity, session key and prompt alike (H19)."""
+        return self._state.conversations.kind(conversation_id)
+
+    def context_for(self, conversation_id: str) -> str | None:
+        """Take out the background of a conversation. Call it when a run really starts, and only then (H20)."""
+        return self._state.background.drain(conversation_id)
+
+    async def refresh_conversations(self) -> None:
+        """Read the conversation list again. Raises CanonError when Canon does not answer."""
+        self._state.conversations.replace(await self._ports.directory.list_conversations())
+
+    def lane(self, event: StreamEvent) -> str | None:
+        """Return the lane of an event: its conversation's, or for control a lane that no download blocks (H21)."""
+        conversation_id = _conversation_of(event)
+        if event.name == "runtime.control" and conversation_id is not None:
+            return conversation_id + _CONTROL_LANE
+        return conversation_id
+
+    async def handle(self, event: StreamEvent) -> None:
+        """Take one event over. Raises what the hand-over raises; malformed events are dropped."""
+        handler = self._handlers.get(event.name)
+        if handler is not None:
+            await handler(mapping(event.data))
+
+    async def _message_created(self, payload: Mapping[str, Any]) -> None:
+        screened = screen(payload, self._identity.agent_id)
+        if isinstance(screened, Drop):
+            _log.debug("message dropped: %s", screened.reason.value)
+            return
+        if isinstance(screened, Receipt):
+            ours = await self._ports.receipts.offer(payload)
+            _log.debug("approval receipt %s: %s", screened.approval_id, "ours" if ours else "not ours")
+            return
+        message_id = screened.message_id
+        if message_id is None:
+            await self._take(screened)
+            return
+        claims = self._state.claims
+        if not claims.claim(message_id):
+            _log.debug("message %s dropped: duplicate", message_id)
+            return
+        try:
+            await self._take(screened)
+        except BaseException:
+            claims.release(message_id)
+            raise
+        claims.commit(message_id)
+
+    async def _take(self, screened: Screened) -> None:
+        """Learn from a new message and decide about it; admitted ones are handed over."""
+        conversation_id = screened.conversation_id
+        self._state.conversations.learn(conversation_id, screened.payload)
+        outcome = decide(screened)
+        if isinstance(outcome, Drop):
+            _log.debug("message %s dropped: %s", screened.message_id, outcome.reason.value)
+        elif isinstance(outcome, Suppress):
+            self._state.background.record(conversation_id, outcome.entry)
+            _log.debug("message %s not dispatched: %s", screened.message_id, outcome.verdict.reason.value)
+        else:
+            await self._ports.inbox.hand_over(await self._draft(screened, outcome))
+
+    async def _draft(self, screened: Screened, admitted: Admit) -> InboundMessage:
+        message, conversation_id = screened.message, screened.conversation_id
+        attachments = sequence(message.get("attachments"))
+        taken = (
+            await self._ports.media.take(conversation_id, screened.message_id, attachments)
+            if attachments
+            else _NO_MEDIA
+        )
+        text = composition.with_markers(message, admitted.text, taken.markers)
+        metadata = mapping(message.get("metadata"))
+        return InboundMessage(
+            conversation_id=conversation_id,
+            text=text,
+            chat_kind=self._state.conversations.chat_kind(conversation_id),
+            chat_name=self._state.conversations.name(conversation_id),
+            user_id=identifier(message.get("senderId")) if message.get("senderType") == HUMAN else None,
+            user_name=inert(message.get("senderName"), _NAME_CHARS) or None,
+            message_id=screened.message_id,
+            reply_to=identifier(message.get("replyTo")),
+            kind=composition.message_kind(text, taken.kinds),
+            intent=admitted_intent(delivery_intent(message), media_registered=taken.stranded, hidden=taken.stranded),
+            channel_prompt=self._prompt(screened),
+            media=taken.media,
+            queued=screened.message_id is not None and metadata.get("inboundDisposition") == "queued",
+            raw=screened.payload,
+        )
+
+    def _prompt(self, screened: Screened) -> str | None:
+        conversations = self._state.conversations
+        if conversations.chat_kind(screened.conversation_id) != "group":
+            return None
+        return group_prompt(
+            PromptFacts(
+                mentioned=is_mentioned(screened.payload, screened.message, self._identity.agent_id),
+                own_name=self._identity.display_name,
+                members=conversations.member_count(screened.conversation_id),
+                agent_turns=agent_turn_limit(screened.payload),
+            )
+        )
+
+    async def _conversation_updated(self, payload: Mapping[str, Any]) -> None:
+        conversation_id = identifier(payload.get("conversationId")) or identifier(payload.get("id"))
+        if conversation_id is not None:
+            self._state.conversations.merge(conversation_id, payload.get("changes"))
+
+    async def _agent_context(self, payload: Mapping[str, Any]) -> None:
+        found = next((value for key in ("agentId", "id", "userId") if (value := identifier(payload.get(key)))), None)
+        if found is not None:
+            self._identity = AgentIdentity(found, self._identity.owner_id, self._identity.display_name)
+
+    async def _runtime_control(self, payload: Mapping[str, Any]) -> None:
+        """Consume the pending signal. The event's own value is not trusted (canon-wire §5.5)."""
+        conversation_id = identifier(payload.get("conversationId"))
+        if conversation_id is None or payload.get("kind") != "signal":
+            return
+        await self.consume_signal(conversation_id)
+
+    async def consume_signal(self, conversation_id: str) -> None:
+        """Take the conversation's pending runtime signal, if any, and apply it (turns §2.6)."""
+        signal = await self._ports.signals.consume_signal(conversation_id)
+        if signal is not None:
+            _log.info("runtime signal %s for %s", signal.kind, conversation_id)
+            await self._ports.inbox.apply_signal(conversation_id, signal.kind, signal.updated_by)
+
+    async def _replay_expired(self, payload: Mapping[str, Any]) -> None:
+        """Adopt Canon's cursor first: a failing refresh must not bring the expired one back."""
+        self._ports.cursor.set_cursor(identifier(payload.get("lastAvailableId")))
+        _log.warning("replay window expired; messages may have been missed")
+        try:
+            await self.refresh_conversations()
+        except CanonError as error:
+            _log.warning("conversation list not refreshed: %s", error.code)
+
+    async def _stream_error(self, payload: Mapping[str, Any]) -> None:
+        _log.warning("Canon reported a stream error: %s", inert(payload.get("code"), 60) or "no code")
+
+
+def _conversation_of(event: StreamEvent) -> str | None:
+    data = mapping(event.data)
+    found = identifier(data.get("conversationId"))
+    if found is None and event.name == "conversation.updated":
+        return conversation_id_of(data)
+    return found

@@ -1,0 +1,313 @@
+"""From a stream event to a hand-over (turns §1.1, §1.2, §13 invariants 5, 6, 9, 10, 49 to 51; H18 to H21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pytest
+from canon_hermes_plugin.domain.inbound.service import InboundPorts, InboundService
+from canon_hermes_plugin.domain.media.captures import CaptureStore
+from canon_hermes_plugin.domain.media.intake import MediaIntake
+from canon_hermes_plugin.domain.media.policy import Protection
+from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
+from canon_hermes_plugin.infrastructure.memory.time import VirtualClock
+from canon_hermes_plugin.ports.canon import AgentIdentity, RuntimeSignal
+from canon_hermes_plugin.ports.canon_stream import StreamEvent
+from canon_hermes_plugin.ports.errors import CanonTransportError
+from canon_hermes_plugin.ports.host import InboundMessage
+from canon_hermes_plugin.ports.media import FetchedMedia
+from hypothesis import given
+from hypothesis import strategies as st
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 40
+
+
+class World:
+    """The service with recording doubles around it; every double keeps what it was told, in one common order."""
+
+    def __init__(self, protection: Protection = "none") -> None:
+        self.order: list[str] = []
+        self.messages: list[InboundMessage] = []
+        self.signals: list[tuple[str, str, str | None]] = []
+        self.pending: dict[str, RuntimeSignal] = {}
+        self.listed: list[Mapping[str, Any]] = []
+        self.cursors: list[str | None] = []
+        self.offered: list[Mapping[str, Any]] = []
+        self.failures: list[Exception] = []
+        self.list_failure: Exception | None = None
+        self.fetcher = MemoryMediaFetcher()
+        clock = VirtualClock()
+        self.captures = CaptureStore(clock.monotonic)
+        media = MediaIntake(self.fetcher, MemoryMediaCache(), self.captures, clock, protection)
+        self.service = InboundService(InboundPorts(self, self, self, self, self, media))
+        self.service.adopt_identity(AgentIdentity("me", "owner", "Otto"))
+
+    async def hand_over(self, message: InboundMessage) -> None:
+        self.order.append("hand_over")
+        if self.failures:
+            raise self.failures.pop()
+        self.messages.append(message)
+
+    async def apply_signal(
+        self, conversation_id: str, signal: Literal["interrupt", "stop_and_drop", "new_session"], user_id: str | None
+    ) -> None:
+        self.signals.append((conversation_id, signal, user_id))
+
+    async def consume_signal(self, conversation_id: str) -> RuntimeSignal | None:
+        self.order.append("consume")
+        return self.pending.pop(conversation_id, None)
+
+    async def list_conversations(self) -> Sequence[Mapping[str, Any]]:
+        self.order.append("list")
+        if self.list_failure is not None:
+            raise self.list_failure
+        return self.listed
+
+    async def identify(self) -> AgentIdentity:
+        return AgentIdentity("me")
+
+    def set_cursor(self, cursor: str | None) -> None:
+        self.order.append("cursor")
+        self.cursors.append(cursor)
+
+    async def offer(self, payload: Mapping[str, Any]) -> bool:
+        self.offered.append(payload)
+        return True
+
+    async def say(self, name: str, data: Any) -> None:
+        await self.service.handle(StreamEvent(name, data))
+
+    async def message(self, conversation: object = "c", **message: Any) -> None:
+        extra = message.pop("payload", {})
+        body = {"senderType": "human", "senderId": "u1", "text": "hi", **message}
+        await self.say("message.created", {"conversationId": conversation, "message": body, **extra})
+
+
+async def test_a_direct_message_is_handed_over_as_it_is() -> None:
+    world = World()
+    await world.message(
+        id="m1",
+        senderName="Dana\nX",
+        replyTo="m0",
+        metadata={"deliveryIntent": "interrupt", "inboundDisposition": "queued"},
+        payload={"conversation": {"id": "c", "name": "Ops", "type": "direct"}},
+    )
+    (message,) = world.messages
+    assert (message.conversation_id, message.text, message.chat_kind, message.chat_name) == ("c", "hi", "direct", "Ops")
+    assert (message.user_id, message.user_name, message.message_id, message.reply_to) == ("u1", "Dana X", "m1", "m0")
+    assert (message.kind, message.intent, message.queued, message.channel_prompt) == ("text", "interrupt", True, None)
+    assert message.raw["message"]["id"] == "m1"
+
+
+async def test_h19_the_first_message_of_a_group_is_a_group_message() -> None:
+    world = World()
+    await world.message(id="m", payload={"provenance": {"conversation": {"type": "group"}, "mentionedAgent": True}})
+    assert world.messages[0].chat_kind == "group"
+    assert "names you (Otto)" in (world.messages[0].channel_prompt or "")
+    assert world.service.kind("c") == "group"
+
+
+async def test_an_agent_is_no_user() -> None:
+    world = World()
+    await world.message(id="m", senderType="ai_agent", metadata={"turnSemantics": "turn_complete"})
+    assert world.messages[0].user_id is None
+
+
+async def test_commands_are_commands() -> None:
+    world = World()
+    await world.message(id="m", text=" /status")
+    assert world.messages[0].kind == "command"
+
+
+async def test_field_65_a_repeated_id_is_handed_over_once() -> None:
+    world = World()
+    for _ in range(3):
+        await world.message(id="m")
+    await world.message()
+    await world.message()
+    assert [message.message_id for message in world.messages] == ["m", None, None]
+
+
+async def test_field_63_a_failed_hand_over_is_no_duplicate_when_it_comes_again() -> None:
+    world = World()
+    world.failures = [RuntimeError("host is away")]
+    with pytest.raises(RuntimeError):
+        await world.message(id="m")
+    await world.message(id="m")
+    await world.message(id="m")
+    assert len(world.messages) == 1
+
+
+async def test_h18_a_message_without_conversation_may_come_again_with_one() -> None:
+    world = World()
+    await world.message(conversation=None, id="m")
+    await world.message(id="m")
+    assert len(world.messages) == 1
+
+
+@given(st.lists(st.integers(0, 40), max_size=80))
+async def test_at_most_one_hand_over_per_id(ids: list[int]) -> None:
+    world = World()
+    for number in ids:
+        await world.message(id=f"m{number}")
+    assert [message.message_id for message in world.messages] == [f"m{n}" for n in dict.fromkeys(ids)]
+
+
+async def test_own_and_control_messages_leave_no_trace() -> None:
+    world = World()
+    await world.message(id="m1", senderId="me")
+    for kind in ("approval_reply", "approval_outcome", "runtime_input_reply", "runtime_input_outcome"):
+        await world.message(id=f"x{kind}", senderType="ai_agent", metadata={"type": kind})
+    assert world.messages == []
+    assert world.service.context_for("c") is None
+
+
+async def test_receipts_go_to_the_approvals_every_time_and_never_to_chat() -> None:
+    world = World()
+    for _ in range(2):
+        await world.message(id="r", metadata={"type": "approval_reply", "approvalId": "a1"})
+    assert len(world.offered) == 2
+    assert world.messages == []
+
+
+async def test_suppressed_messages_become_background_without_a_download() -> None:
+    world = World()
+    await world.message(
+        id="m1", senderType="ai_agent", senderName="Otto2", attachments=[{"url": "https://x/a"}], text="one"
+    )
+    await world.message(conversation="d", id="m2", senderType="ai_agent", text="elsewhere")
+    assert world.messages == []
+    assert world.fetcher.fetched == []
+    await world.message(id="m3", text="go")
+    block = world.service.context_for("c") or ""
+    assert block.endswith("[Otto2 [agent]] one")
+    assert world.service.context_for("c") is None
+    assert "elsewhere" in (world.service.context_for("d") or "")
+
+
+async def test_h20_a_hand_over_alone_takes_no_background() -> None:
+    world = World()
+    await world.message(id="m1", senderType="ai_agent", text="one")
+    await world.message(id="m2", text="/status")
+    assert world.service.context_for("c") is not None
+
+
+async def test_suppressed_messages_still_teach_the_room() -> None:
+    world = World()
+    await world.message(id="m1", senderType="ai_agent", payload={"conversation": {"type": "group"}})
+    assert world.service.kind("c") == "group"
+
+
+async def test_replay_expired_adopts_the_cursor_before_the_list_is_read() -> None:
+    world = World()
+    world.listed = [{"id": "g", "type": "group"}]
+    await world.say("replay.expired", {"lastAvailableId": "evt_9"})
+    assert world.order == ["cursor", "list"]
+    assert world.cursors == ["evt_9"]
+    assert world.service.kind("g") == "group"
+
+
+@pytest.mark.parametrize("data", [{}, "text", None, {"lastAvailableId": ["x"]}])
+async def test_replay_expired_without_an_id_clears_the_cursor_and_survives_a_failing_list(data: object) -> None:
+    world = World()
+    world.list_failure = CanonTransportError("away", executed=True)
+    await world.say("replay.expired", data)
+    assert world.cursors == [None]
+
+
+async def test_updates_merge_and_context_names_us() -> None:
+    world = World()
+    await world.say("conversation.updated", {"id": "c", "changes": {"type": "group", "name": "Room"}})
+    assert world.service.kind("c") == "group"
+    await world.say("agent.context", {"userId": "u", "id": "agent2"})
+    assert world.service.agent_id == "agent2"
+    await world.message(id="m", senderId="agent2")
+    assert world.messages == []
+
+
+async def test_a_signal_is_consumed_and_its_carried_value_ignored() -> None:
+    world = World()
+    world.pending["c"] = RuntimeSignal("stop_and_drop", "u1")
+    await world.say("runtime.control", {"conversationId": "c", "kind": "signal", "value": {"type": "interrupt"}})
+    await world.say("runtime.control", {"conversationId": "c", "kind": "signal"})
+    await world.say("runtime.control", {"conversationId": "c", "kind": "other"})
+    await world.say("runtime.control", {"kind": "signal"})
+    assert world.signals == [("c", "stop_and_drop", "u1")]
+    assert world.order == ["consume", "consume"]
+
+
+def test_h21_control_has_a_lane_that_no_download_blocks() -> None:
+    lane = World().service.lane
+    message = lane(StreamEvent("message.created", {"conversationId": "c"}))
+    assert message == lane(StreamEvent("conversation.updated", {"id": "c"})) == "c"
+    assert lane(StreamEvent("runtime.control", {"conversationId": "c"})) not in {message, None}
+    for data in (None, "x", [], {}, {"conversationId": ["c"]}):
+        assert lane(StreamEvent("message.created", data)) is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "c", "x", "signal", "human", "image"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = [
+    "id",
+    "senderId",
+    "senderName",
+    "senderType",
+    "text",
+    "contentType",
+    "attachments",
+    "mentions",
+    "metadata",
+    "replyTo",
+]
+
+
+@given(
+    st.sampled_from(["message.created", "conversation.updated", "agent.context", "runtime.control", "error", "typing"]),
+    st.dictionaries(st.sampled_from(FIELDS), json_values),
+    json_values,
+)
+async def test_h16_no_event_makes_the_service_raise(name: str, message: dict[str, Any], body: Any) -> None:
+    world = World("visual")
+    event = StreamEvent(
+        name, body if isinstance(body, dict) else {"conversationId": "c", "message": message, "x": body}
+    )
+    world.service.lane(event)
+    await world.service.handle(event)
+    await world.say(name, body)
+
+
+async def test_field_84_the_bytes_win_over_the_declared_type() -> None:
+    world = World()
+    world.fetcher.files["https://x/a.webp"] = FetchedMedia(PNG, "image/webp")
+    await world.message(
+        id="m", text="", attachments=[{"url": "https://x/a.webp", "mimeType": "image/webp", "fileName": "a.webp"}]
+    )
+    (message,) = world.messages
+    assert (message.kind, message.media[0].mime_type) == ("photo", "image/png")
+    assert message.media[0].path.endswith("/a.png")
+    assert message.text == "[file attachment: a.webp]"
+
+
+async def test_hidden_images_reach_trusted_tools_only_and_a_steer_becomes_a_queue() -> None:
+    world = World("images")
+    world.fetcher.files["https://x/a"] = FetchedMedia(PNG)
+    await world.message(
+        id="m", text="look", attachments=[{"url": "https://x/a"}], metadata={"deliveryIntent": "interleave"}
+    )
+    (message,) = world.messages
+    assert message.media == ()
+    assert message.kind == "text"
+    assert message.intent == "queue"
+    assert message.text.startswith("look\n\n[1 image attachment is available to trusted Canon tools")
+    assert [item.data for item in world.captures.read("c", "m")] == [PNG]
+
+
+async def test_media_of_a_direct_message_keeps_its_intent_when_nothing_is_hidden() -> None:
+    world = World()
+    world.fetcher.files["https://x/a"] = FetchedMedia(PNG)
+    await world.message(id="m", attachments=[{"url": "https://x/a"}], metadata={"deliveryIntent": "interleave"})
+    assert world.messages[0].intent == "interleave"
