@@ -69,7 +69,7 @@ class RecordPlan:
             for name, item in value.items():
                 if not accepts[name](item):
                     return DIRTY
-        except KeyError:  # a key the table does not have
+        except (KeyError, TypeError):  # a key the table does not have; a value that is no word, nor anything hashable
             return DIRTY
         for name in self.needed:
             if name not in value:
@@ -107,6 +107,9 @@ def _plan(record: Record, tag: str = "") -> RecordPlan:
 
 
 def _accept(rule: Rule, tag: str) -> Accept:
+    """Return a test for the quick look only: unlike `accept_for`, it may raise TypeError on unhashable values."""
+    if isinstance(rule, OneOf):
+        return frozenset[object](rule.members).__contains__
     return _anything if isinstance(rule, (ListOf, Record, Variants)) else accept_for(rule, tag)
 
 

@@ -164,7 +164,7 @@ class _Walk:
 
     def siblings(self, record: Record, entries: list[object], path: str) -> None:
         """Examine objects that share an array, among which an id or a choice may not repeat."""
-        base = PLANS[record]
+        plan = base = PLANS[record]
         unique, by_type = record.unique, base.by_type
         by_id = unique not in {"", "choice"}
         names: set[object] = self.action_ids if unique == "card id" else set()
@@ -172,7 +172,9 @@ class _Walk:
             if not is_object(entry):
                 self.add(f"{path}[{index}]", "must be an object")
                 continue
-            plan = by_type.get(_tag(entry), base) if by_type else base
+            if by_type:
+                kind = entry.get("type")
+                plan = by_type.get(kind, base) if isinstance(kind, str) else base
             look = plan.look(entry)
             name = entry["id"] if by_id and look is not DIRTY else _name(unique, entry) if unique else None
             repeated = name in names
@@ -207,7 +209,8 @@ class _Walk:
                 self.add(node.path, f'must not be a second block of kind "{record.name}"')
             self.seen_once.add(record.name)
         for key in record.keys[record.lead :] if dirty else node.plan.open_keys:
-            self.key(node, key)
+            if dirty or key.name in node.value:
+                self.key(node, key)
         if node.repeated and record.unique == "choice":
             self.add(node.path, "must differ from the choices before it in its value, or in its label if it has none")
 
