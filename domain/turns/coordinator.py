@@ -98,7 +98,7 @@ class TurnCoordinator:
         turn = Turn(turn_id, start, self._world.clock.now_ms(), seal_bytes=self._seal_bytes)
         self._rooms.enter(turn)
         self._presence.opened(turn.conversation_id)
-        self._world.tasks.spawn(self._announce(turn), name=f"announce {turn.id}")
+        self._rooms.spawn(turn.conversation_id, self._announce(turn), f"announce {turn.id}")
         if self._heart is None:
             self._heart = asyncio.create_task(self._beat(), name="turn-heartbeat")
         return turn
@@ -293,7 +293,7 @@ class TurnCoordinator:
             view.poke()
 
     def _publish(self, turn: Turn) -> None:
-        self._world.tasks.spawn(self._publish_now(turn), name=f"publish {turn.id}")
+        self._rooms.spawn(turn.conversation_id, self._publish_now(turn), f"publish {turn.id}")
 
     async def _publish_now(self, turn: Turn) -> None:
         with self._rooms.visit(turn.conversation_id) as room:

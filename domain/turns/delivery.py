@@ -160,3 +160,11 @@ async def transmit(sink: MessageSink, operation: Operation) -> None:
             # A sink that cannot tell what happened leaves the outcome open.
             raise DeliveryError(str(error), certainty="ambiguous", retryable=error.retryable) from error
         operation.receipts.append(receipt)
+
+
+def diagram() -> str:
+    """Return the table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {DeliveryState.IDLE.value}"]
+    for (state, event), (after, verdict) in TRANSITIONS.items():
+        lines.append(f"    {state.value} --> {after.value}: {event.value} / {verdict.value}")
+    return "\n".join(lines)

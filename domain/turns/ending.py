@@ -63,13 +63,14 @@ class TurnEnding:
                 delivered = "nothing"
             else:
                 if view is not None:
-                    self._world.tasks.spawn(view.flush(), name=f"last-view {turn.id}")
+                    self._rooms.spawn(turn.conversation_id, view.flush(), f"last-view {turn.id}")
                 delivered = await self._deliver(turn)
         finally:
             await room.publisher.closing(turn)
             if delivered != "open":
                 pause = HAND_OVER if delivered == "delivered" else 0.0
-                self._world.tasks.spawn(self._release_node(turn, pause), name=f"release-node {turn.id}")
+                work = self._release_node(turn, pause)
+                self._rooms.spawn(turn.conversation_id, work, f"release-node {turn.id}")
 
     async def _deliver(self, turn: Turn) -> Delivered:
         answer = turn.answer()

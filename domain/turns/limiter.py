@@ -7,21 +7,28 @@ view contains.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from canon_hermes_plugin.domain.turns.node import ConversationNode
 from canon_hermes_plugin.domain.turns.turn import Turn
-from canon_hermes_plugin.domain.turns.world import World
+from canon_hermes_plugin.ports.time import Clock
 
 MIN_GAP = 0.25
 """Seconds between the beginnings of two writes of one turn."""
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], None]
+"""Runs work for the turn's conversation in the background, under a name."""
 
 
 class LiveView:
     """Keeps the node showing what one turn looks like. Used by the gateway loop only."""
 
-    def __init__(self, turn: Turn, node: ConversationNode, world: World) -> None:
+    def __init__(self, turn: Turn, node: ConversationNode, clock: Clock, spawn: Spawn) -> None:
         self._turn = turn
         self._node = node
-        self._world = world
+        self._clock = clock
+        self._spawn = spawn
         self._started = False
         self._running = False
         self._shown: int | None = None
@@ -37,10 +44,10 @@ class LiveView:
         if not self._started:
             return
         if self._turn.silenced and not self._turn.closed:
-            self._world.tasks.spawn(self._node.write(self._turn, self._turn.blank()), name=f"blank {self._turn.id}")
+            self._spawn(self._node.write(self._turn, self._turn.blank()), f"blank {self._turn.id}")
         elif not self._running and self._wanted():
             self._running = True
-            self._world.tasks.spawn(self._run(), name=f"live-view {self._turn.id}")
+            self._spawn(self._run(), f"live-view {self._turn.id}")
 
     async def flush(self) -> None:
         """Write the last view of a turn that has just closed, unless viewers see it already."""
@@ -53,7 +60,7 @@ class LiveView:
         return self._shown is None or self._turn.start.verbosity == "verbose"
 
     async def _run(self) -> None:
-        clock = self._world.clock
+        clock = self._clock
         try:
             while self._wanted():
                 pause = self._last + MIN_GAP - clock.monotonic()

@@ -7,8 +7,10 @@ what the work is.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from canon_hermes_plugin.domain.turns.limiter import LiveView
 from canon_hermes_plugin.domain.turns.node import ConversationNode
@@ -42,7 +44,8 @@ class Rooms:
         with self._lock:
             room = self._room(turn.conversation_id)
             room.turns[turn.id] = turn
-            room.views[turn.id] = LiveView(turn, room.node, self._world)
+            spawn = partial(self.spawn, turn.conversation_id)
+            room.views[turn.id] = LiveView(turn, room.node, self._world.clock, spawn)
             return room
 
     def leave(self, turn: Turn) -> None:
@@ -63,9 +66,20 @@ class Rooms:
         try:
             yield room
         finally:
-            with self._lock:
-                room.users -= 1
-                self._sweep(room)
+            self._release(conversation_id)
+
+    def spawn(self, conversation_id: str, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run ``work`` for the conversation in the background, which is remembered until it is done."""
+        with self._lock:
+            self._room(conversation_id).users += 1
+
+        async def visiting() -> None:
+            try:
+                await work
+            finally:
+                self._release(conversation_id)
+
+        self._world.tasks.spawn(visiting(), name=name)
 
     def find(self, conversation_id: str) -> Room | None:
         """Return the conversation if something is going on in it."""
@@ -101,6 +115,12 @@ class Rooms:
 
     def _room(self, conversation_id: str) -> Room:
         return self._rooms.setdefault(conversation_id, Room(conversation_id, self._world))
+
+    def _release(self, conversation_id: str) -> None:
+        with self._lock:
+            room = self._rooms[conversation_id]
+            room.users -= 1
+            self._sweep(room)
 
     def _sweep(self, room: Room) -> None:
         if not room.turns and not room.users:

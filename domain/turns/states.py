@@ -75,3 +75,13 @@ def advance(state: TurnState, event: TurnEvent) -> TurnState:
 def is_closed(state: TurnState) -> bool:
     """Return whether the turn is over in ``state``."""
     return state in CLOSED_STATES
+
+
+def diagram() -> str:
+    """Return the table as a Mermaid state diagram, the source of ``docs/turn-states.md``."""
+    lines = ["stateDiagram-v2", f"    [*] --> {INITIAL_STATE}"]
+    for (state, event), after in TRANSITIONS.items():
+        if after != state:
+            lines.append(f"    {state} --> {after}: {event.value}")
+    lines += [f"    {state} --> [*]" for state in CLOSED_STATES]
+    return "\n".join(lines)

@@ -87,6 +87,13 @@ class Bench:
 
 
 @pytest.fixture
+async def other_bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    yield made
+    await made.coordinator.close()
+
+
+@pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
     made = Bench()
     yield made
