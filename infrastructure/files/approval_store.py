@@ -14,6 +14,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -88,15 +89,24 @@ class FileLedger:
         home: the Canon home; created when missing.
         now_ms: wall clock, used for retention only.
         disk: the file system.
+        keep: how many settled entries make the oldest move to the history, and how many stay then.
     """
 
-    def __init__(self, home: Path, now_ms: Callable[[], int], *, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        now_ms: Callable[[], int],
+        *,
+        disk: Disk | None = None,
+        keep: tuple[int, int] = (SETTLED_HIGH, SETTLED_LOW),
+    ) -> None:
         self._home = home
         self._path = home / LEDGER_NAME
         self._now_ms = now_ms
         self._disk: Disk = disk or OsDisk()
         self._archive = ApprovalArchive(home / ARCHIVE_NAME, self._disk)
         self._cache = _Loaded(None, {}, {})
+        self._keep_high, self._keep_low = keep
         self._warned = False
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="canon-ledger")
 
@@ -191,15 +201,18 @@ class FileLedger:
             return
         for key, entry in changed.items():
             validate_entry(key, entry)
-        self._move_history(entries, parts, now_ms)
+        self._move_history(entries, parts, loaded.entries.keys() - changed.keys(), now_ms)
         self._write(entries, parts)
 
-    def _move_history(self, entries: dict[str, Entry], parts: dict[str, str], now_ms: int) -> None:
-        settled = [key for key, entry in entries.items() if is_settled(entry)]
-        if len(settled) <= SETTLED_HIGH:
+    def _move_history(
+        self, entries: dict[str, Entry], parts: dict[str, str], durable: AbstractSet[str], now_ms: int
+    ) -> None:
+        # Only what the file already says may enter the history: a crash in between must not show half a change.
+        settled = [key for key, entry in entries.items() if key in durable and is_settled(entry)]
+        if len(settled) <= self._keep_high:
             return
         settled.sort(key=lambda key: (retention_stamp(entries[key]), key))
-        moving = settled[: len(settled) - SETTLED_LOW]
+        moving = settled[: len(settled) - self._keep_low]
         self._archive.add([(entries[key], parts.pop(key, "") or encode_entry(key, entries[key])) for key in moving])
         for key in moving:
             del entries[key]
