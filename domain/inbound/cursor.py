@@ -17,6 +17,7 @@ from typing import cast, final
 
 MAX_FAILURES = 3
 CAPACITY = 4096
+_UNCONFIRMED = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +37,7 @@ class CursorMark:
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.value: str | None = None
         self._capacity = capacity
-        self._dictated: str | None = None
+        self._unconfirmed: deque[str | None] = deque(maxlen=_UNCONFIRMED)
         self._waiting: deque[Position] = deque()
         self._by_id: dict[str, Position] = {}
 
@@ -81,16 +82,19 @@ class CursorMark:
         position.working = False
 
     def adopt(self, cursor: str | None) -> None:
-        """Take the cursor Canon dictates (``replay.expired``); events before it no longer matter.
-
-        Adopting the same cursor again changes nothing: the reader adopts it in stream order, the handler later.
-        """
-        if cursor == self._dictated and cursor is not None:
-            return
-        self._dictated = cursor
+        """Take the cursor Canon dictates (``replay.expired``), in stream order; earlier events no longer matter."""
+        self._unconfirmed.append(cursor)
         self.value = cursor
         self._waiting.clear()
         self._by_id.clear()
+
+    def confirm(self, cursor: str | None) -> None:
+        """The handler of ``replay.expired`` says which cursor it read. One that was adopted already changes nothing."""
+        if cursor in self._unconfirmed:
+            self._unconfirmed.remove(cursor)
+            return
+        self.adopt(cursor)
+        self._unconfirmed.clear()
 
     def _advance(self) -> None:
         while self._waiting and self._waiting[0].finished:

@@ -111,12 +111,21 @@ class Lanes:
         while self._unfinished and not self._closed:
             await self._next_change()
 
-    async def close(self) -> None:
-        """Stop handling. What was not handed over gives its claim back and stays after the cursor."""
+    async def close(self, grace: float = 0.0) -> None:
+        """Stop handling. What was not handed over gives its claim back and stays after the cursor.
+
+        Args:
+            grace: seconds that handlers already running get to end by themselves.
+        """
         self._closed = True
         self._announce()
+        for waiter in self._idle:
+            if not waiter.done():
+                waiter.set_result(None)
         mine = asyncio.current_task()
-        others = [worker for worker in self._workers if worker is not mine]
+        others = {worker for worker in self._workers if worker is not mine}
+        if others and grace > 0:
+            _, others = await asyncio.wait(others, timeout=grace)
         for worker in others:
             worker.cancel()
         if others:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import replace
 from typing import final
 
 from canon_hermes_plugin.domain.inbound.claims import Claims
@@ -38,6 +39,7 @@ class MemoryCanonStream:
         self._last_byte_at = self._clock.monotonic()
         if event.name == "replay.expired":
             self._cursor.adopt(dictated_cursor(event.data))
+            event = replace(event, event_id=None)
         if event.name and event.data is not None:
             self._lanes.offer(event)
         elif event.event_id is not None:
@@ -83,4 +85,4 @@ class MemoryCanonStream:
         return StreamHealth(self._state, self._last_byte_at, self._attempts, self._cursor.value)
 
     def set_cursor(self, cursor: str | None) -> None:
-        self._cursor.adopt(cursor)
+        self._cursor.confirm(cursor)

@@ -124,11 +124,16 @@ def test_a_dictated_cursor_replaces_everything_before_it_and_late_work_does_not_
     mark.finish(old)
     assert mark.value == "e900"
     new = mark.open("e901")
-    mark.adopt("e900")  # the handler repeats what the reader did
+    mark.confirm("e900")  # the handler repeats what the reader did
     mark.finish(new)
     assert mark.value == "e901"
+    mark.confirm("e950")  # nobody adopted this one yet
+    assert mark.value == "e950"
     mark.adopt(None)
-    assert mark.value is None
+    after = mark.open("e1000")
+    mark.confirm(None)
+    mark.finish(after)
+    assert mark.value == "e1000"
 
 
 @pytest.mark.parametrize(
