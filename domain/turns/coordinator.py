@@ -27,9 +27,10 @@ from canon_hermes_plugin.domain.turns.output import SEAL_BYTES
 from canon_hermes_plugin.domain.turns.outside import OutsideDelivery, text_answer
 from canon_hermes_plugin.domain.turns.plan import Answer
 from canon_hermes_plugin.domain.turns.presence import Presence
-from canon_hermes_plugin.domain.turns.rooms import Rooms
+from canon_hermes_plugin.domain.turns.rooms import Room, Rooms
 from canon_hermes_plugin.domain.turns.routing import DRAFT, NOTE, Route, TextFacts, route
 from canon_hermes_plugin.domain.turns.settling import Settling
+from canon_hermes_plugin.domain.turns.states import INITIAL_STATE
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.domain.turns.world import TurnCanon, World
 from canon_hermes_plugin.ports.canon import TypingStatus
@@ -89,16 +90,19 @@ class TurnCoordinator:
         self._ending = TurnEnding(self._world, self._rooms, self._settling, self._presence)
         self._endings: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
         self._heart: asyncio.Task[None] | None = None
 
     async def open(self, start: TurnStart) -> Turn:
         """Open a turn. Its ``thinking`` goes out first, then its node is retired; nothing of that is waited for."""
         self._loop = asyncio.get_running_loop()
+        self._closed = False
         turn_id = f"hermes-{self._world.ids.hex(20)}"
         turn = Turn(turn_id, start, self._world.clock.now_ms(), seal_bytes=self._seal_bytes)
-        self._rooms.enter(turn)
+        room = self._rooms.enter(turn)
+        room.publisher.news(turn)
         self._presence.opened(turn.conversation_id)
-        self._rooms.spawn(turn.conversation_id, self._announce(turn), f"announce {turn.id}")
+        self._rooms.spawn(turn.conversation_id, self._announce(turn, room), f"announce {turn.id}")
         if self._heart is None:
             self._heart = asyncio.create_task(self._beat(), name="turn-heartbeat")
         return turn
@@ -130,7 +134,11 @@ class TurnCoordinator:
             return Ack(ok=False, error=f"{type(error).__name__} inside the Canon plugin")
 
     async def complete(self, turn: Turn, outcome: Outcome) -> None:
-        """End ``turn``: deliver, blank or clear, publish. Raises only cancellation: it ends the wait, not the work."""
+        """End ``turn``: deliver, publish, blank or clear.
+
+        Returns when the answer is stored, or known to be open or lost; the rest follows in the background and in order.
+        Raises nothing but cancellation, which ends the wait and not the work. Works on a closed transport.
+        """
         turn = self._latest(turn)
         ending = asyncio.create_task(self._ending.end(turn, outcome), name=f"end {turn.id}")
         self._endings.add(ending)
@@ -139,6 +147,8 @@ class TurnCoordinator:
             await asyncio.shield(ending)
         except Exception as error:  # noqa: BLE001 - the lifecycle ends whatever happened (turns §4.4)
             _log.error("end of turn=%s failed: %s", turn.id, type(error).__name__)
+        if self._closed:
+            await self._world.tasks.drain(DRAIN)
 
     def tool_started(self, turn: Turn, start: ToolStart) -> None:
         """Record a tool call's start; any thread."""
@@ -206,6 +216,7 @@ class TurnCoordinator:
 
     async def close(self) -> None:
         """Give background work a few seconds and leave no task behind. Open turns stay as they are."""
+        self._closed = True
         heart, self._heart = self._heart, None
         if heart is not None:
             heart.cancel()
@@ -293,18 +304,17 @@ class TurnCoordinator:
             view.poke()
 
     def _publish(self, turn: Turn) -> None:
-        self._rooms.spawn(turn.conversation_id, self._publish_now(turn), f"publish {turn.id}")
+        """Publish the turn's state in its place, unless that was requested already."""
+        room = self._rooms.find(turn.conversation_id)
+        state = room.publisher.news(turn) if room is not None and turn.id in room.turns else None
+        if room is not None and state is not None:
+            self._rooms.spawn(turn.conversation_id, room.publisher.publish(turn, state), f"publish {turn.id}")
 
-    async def _publish_now(self, turn: Turn) -> None:
-        with self._rooms.visit(turn.conversation_id) as room:
-            await room.publisher.changed(turn)
-
-    async def _announce(self, turn: Turn) -> None:
-        with self._rooms.visit(turn.conversation_id) as room:
-            await room.publisher.opening(turn)
-            view = room.views.get(turn.id)
-            if view is not None:
-                view.start()
+    async def _announce(self, turn: Turn, room: Room) -> None:
+        await room.publisher.publish(turn, INITIAL_STATE, opening=True)
+        view = room.views.get(turn.id)
+        if view is not None:
+            view.start()
 
     async def _beat(self) -> None:
         while turns := self._rooms.all_open():

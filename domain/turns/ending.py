@@ -66,7 +66,8 @@ class TurnEnding:
                     self._rooms.spawn(turn.conversation_id, view.flush(), f"last-view {turn.id}")
                 delivered = await self._deliver(turn)
         finally:
-            await room.publisher.closing(turn)
+            room.publisher.forget(turn)
+            self._rooms.spawn(turn.conversation_id, room.publisher.publish(turn, turn.state), f"publish {turn.id}")
             if delivered != "open":
                 pause = HAND_OVER if delivered == "delivered" else 0.0
                 work = self._release_node(turn, pause)

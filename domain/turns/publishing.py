@@ -10,7 +10,7 @@ import asyncio
 import logging
 
 from canon_hermes_plugin.domain.turns.plan import real_message_id
-from canon_hermes_plugin.domain.turns.states import INITIAL_STATE, is_closed
+from canon_hermes_plugin.domain.turns.states import is_closed
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.domain.turns.world import World
 from canon_hermes_plugin.ports.canon import TurnPublication, TurnState
@@ -25,19 +25,24 @@ class TurnPublisher:
     def __init__(self, world: World) -> None:
         self._world = world
         self._order = asyncio.Lock()
-        self._published: dict[str, TurnState] = {}
+        self._requested: dict[str, TurnState] = {}
 
-    async def opening(self, turn: Turn) -> None:
-        """Publish that ``turn`` began."""
-        async with self._order:
-            await self._send(turn, INITIAL_STATE, opening=True)
+    def news(self, turn: Turn) -> TurnState | None:
+        """Return the open turn's state if its publication was not requested yet; the caller must publish it then."""
+        state = turn.state
+        if is_closed(state) or self._requested.get(turn.id) == state:
+            return None
+        self._requested[turn.id] = state
+        return state
 
-    async def changed(self, turn: Turn) -> None:
-        """Publish the turn's state unless it is already public."""
+    def forget(self, turn: Turn) -> None:
+        """Forget a turn whose last state was requested."""
+        self._requested.pop(turn.id, None)
+
+    async def publish(self, turn: Turn, state: TurnState, *, opening: bool = False) -> None:
+        """Publish ``state`` after everything requested before it."""
         async with self._order:
-            state = turn.state
-            if not is_closed(state) and self._published.get(turn.id) != state:
-                await self._send(turn, state)
+            await self._send(turn, state, opening=opening)
 
     async def repeat(self, turn: Turn) -> None:
         """Publish an open turn's state again, with a fresh queue depth."""
@@ -46,14 +51,7 @@ class TurnPublisher:
             if not is_closed(state):
                 await self._send(turn, state)
 
-    async def closing(self, turn: Turn) -> None:
-        """Publish the closed state of ``turn`` and forget it."""
-        async with self._order:
-            await self._send(turn, turn.state)
-            self._published.pop(turn.id, None)
-
     async def _send(self, turn: Turn, state: TurnState, *, opening: bool = False) -> None:
-        self._published[turn.id] = state
         lanes = self._world.lanes
         message_id = real_message_id(turn.start.message_id)
         publication = TurnPublication(
