@@ -21,12 +21,13 @@ from canon_hermes_plugin.cli.terminal import Screen, printable
 from canon_hermes_plugin.infrastructure.sandbox.demos import install_demos
 from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
 from canon_hermes_plugin.infrastructure.sandbox.model import ScriptedModel
+from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
 from canon_hermes_plugin.infrastructure.sandbox.server import DIRECT, LoopbackCanon
-from canon_hermes_plugin.infrastructure.sandbox.session import Chat, Outcome
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat
 from canon_hermes_plugin.infrastructure.sandbox.transcript import Line, Transcript
 
 PERSON = "user_dana"
-_STYLES = {"person": "bold cyan", "agent": "bold green", "note": "dim", "done": "green"}
+_STYLES = {"person": "bold cyan", "agent": "bold green", "note": "dim", "ask": "bold yellow", "done": "green"}
 _PACE = 0.02
 _QUIT = frozenset({"/quit", "/exit"})
 
@@ -152,24 +153,26 @@ def _model(choice: ModelChoice | None) -> Generator[tuple[ModelChoice, str]]:
 
 
 def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
+    person = Participant(chat, DIRECT, PERSON, timeout=options.timeout)
     with _printing(Transcript(chat.canon, DIRECT), screen):
         if options.say:
             for asked in options.say:
-                _exchange(chat, asked, options.timeout)
+                person.say_and_settle(asked)
             return
         screen.line('Write something, for example "hello" or "demo". Ctrl-C ends.', "dim")
         while (text := _read()) is not None:
             if text.strip() in _QUIT:
                 return
             if text.strip():
-                _exchange(chat, text, options.timeout)
+                _act(person, text)
 
 
-def _exchange(chat: Chat, text: str, timeout: float) -> Outcome:
-    turns = len(chat.canon.logs.turns)
-    before = len(chat.canon.messages(DIRECT))
-    chat.canon.say(DIRECT, PERSON, text)
-    return chat.outcome(DIRECT, messages=before, turns=turns, timeout=timeout)
+def _act(person: Participant, typed: str) -> None:
+    """Take a typed line as the answer to a question of the agent when it is one, else as a message."""
+    if any(person.answer(typed, asked) for asked in reversed(person.waiting())):
+        person.follow()
+    else:
+        person.say(typed)
 
 
 def _read() -> str | None:

@@ -242,8 +242,14 @@ class InteractionDesk:
         family = "approval" if found.kind == "approval" else "runtime_input"
         metadata = {"type": f"{family}_{what}", _id_field(found.kind): found.id, **extra}
         person = self._state.people[user_id]
-        fields = {"text": f"({found.kind} {what})", "metadata": metadata}
+        fields = {"text": _spoken(found.result), "metadata": metadata}
         self._state.store_inbound(found.conversation_id, person, fields, {})
+
+
+def _spoken(result: Json) -> str:
+    """Return the words an answer or outcome is announced with."""
+    choice = as_object(result.get("choice"))
+    return str(result.get("value") or choice.get("label") or result["status"])
 
 
 def _id_field(kind: InteractionKind) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError
 from canon_hermes_plugin.infrastructure.sandbox.records import DurableMessage, Json
@@ -20,9 +20,6 @@ CONNECT_LIMIT = 60.0
 ANSWER_LIMIT = 90.0
 CLOSED_STATES = frozenset({"completed", "interrupted"})
 _SLICE = 0.25
-_LATE_ANSWER = 5.0
-
-Outcome = Literal["answered", "silent", "open"]
 
 Result = TypeVar("Result")
 _conversations = count(1)
@@ -92,30 +89,6 @@ class Chat:
             return tuple(own[:end])
 
         return self.wait(complete, timeout, "no complete answer")
-
-    def outcome(self, conversation_id: str, *, messages: int, turns: int, timeout: float = ANSWER_LIMIT) -> Outcome:
-        """Wait until the agent answered, and its turn is closed, or until it chose silence.
-
-        Only what comes after the conversation's first ``messages`` own messages and after the first ``turns`` published
-        turn states counts.
-
-        Raises:
-            GatewayError: neither within ``timeout`` seconds, a turn that closed without an answer, or a dead gateway.
-        """
-
-        def closed(canon: LoopbackCanon) -> Outcome | None:
-            states = [turn["state"] for turn in canon.logs.turns[turns:] if turn["conversationId"] == conversation_id]
-            if not states or states[-1] not in CLOSED_STATES:
-                return None
-            if any(message.final for message in canon.messages(conversation_id)[messages:]):
-                return "answered"
-            return "silent" if any(verb.get("verb") == "no_reply" for verb in canon.logs.verbs) else "open"
-
-        outcome: Outcome = self.wait(closed, timeout, "no complete answer")
-        if outcome == "open":  # the host posts its error notices only after it has closed the turn
-            self.answer(conversation_id, after=messages, timeout=min(timeout, _LATE_ANSWER))
-            return "answered"
-        return outcome
 
     def settled(self, conversation_id: str, timeout: float = ANSWER_LIMIT) -> str:
         """Wait until the newest turn of the conversation is closed; return its closing state."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from canon_hermes_plugin.infrastructure.sandbox.interactions import Interaction
+from canon_hermes_plugin.infrastructure.sandbox.participant import actions_of, choices_of
 from canon_hermes_plugin.infrastructure.sandbox.records import DurableMessage, Json, as_list, as_object
 from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 
-LineKind = Literal["person", "agent", "note", "done"]
+LineKind = Literal["person", "agent", "note", "ask", "done"]
 
 _STATE_NOTES = {
     "thinking": "is thinking",
@@ -40,34 +42,40 @@ class Transcript:
     conversation_id: str
     _messages: int = 0
     _turns: int = 0
+    _asked: int = 0
+    _verbs: int = 0
     _state: tuple[str, str] = field(default=("", ""))
 
     def pending(self) -> bool:
         """Whether there is anything new to read."""
         state = self.canon.state
-        return len(state.messages) > self._messages or len(state.logs.turns) > self._turns
+        seen = (self._messages, self._turns, self._asked, self._verbs)
+        logs = state.logs
+        return (len(state.messages), len(logs.turns), len(self.canon.interactions.all()), len(logs.verbs)) != seen
 
     def news(self) -> list[Line]:
         """Return the new lines, in an order a reader expects: a turn's state before the message it leads to."""
         state = self.canon.state
         with state.lock:
-            messages = state.messages[self._messages :]
-            turns = state.logs.turns[self._turns :]
+            messages = [message for message in state.messages[self._messages :] if self._here(message)]
+            turns, verbs = state.logs.turns[self._turns :], state.logs.verbs[self._verbs :]
+            asked = self.canon.interactions.all()[self._asked :]
             self._messages, self._turns = len(state.messages), len(state.logs.turns)
-        people = [m for m in messages if self._here(m) and m.sender_id != self.canon.identity.agent_id]
-        own = [m for m in messages if self._here(m) and m.sender_id == self.canon.identity.agent_id]
-        lines = [Line("person", self._name(message), message.text) for message in people]
+            self._asked, self._verbs = self._asked + len(asked), len(state.logs.verbs)
+        own = self.canon.identity.agent_id
+        lines = [_person_line(message) for message in messages if message.sender_id != own]
         for turn in turns:
             lines += self._state_line(turn)
-        for message in own:
-            lines += self._answer_lines(message)
-        return lines
+        for made in asked:
+            lines += self._question_lines(made)
+        for message in messages:
+            lines += _answer_lines(message) if message.sender_id == own else []
+        name = self.canon.identity.agent_name
+        silenced = [verb for verb in verbs if verb["verb"] == "no_reply"]
+        return lines + [Line("done", name, "chose not to answer") for _ in silenced]
 
     def _here(self, message: DurableMessage) -> bool:
         return message.conversation_id == self.conversation_id
-
-    def _name(self, message: DurableMessage) -> str:
-        return str(message.fields.get("senderName") or message.sender_id)
 
     def _state_line(self, turn: Json) -> list[Line]:
         if turn.get("conversationId") != self.conversation_id:
@@ -77,21 +85,53 @@ class Transcript:
         known, self._state = self._state == state, state
         return [] if known or note is None else [Line("note", self.canon.identity.agent_name, note)]
 
-    def _answer_lines(self, message: DurableMessage) -> list[Line]:
-        who = self._name(message)
-        chunk = as_object(message.metadata.get("messageChunk"))
-        if chunk:
-            who = f"{who} (part {chunk.get('index')} of {chunk.get('count')})"
-        lines = [Line("agent", who, message.text)]
-        lines += [Line("agent", who, _attachment(as_object(it))) for it in as_list(message.fields.get("attachments"))]
-        for block in map(as_object, as_list(message.metadata.get("turnTrail"))):
-            about = " ".join(str(block[key]) for key in ("kind", "title", "status", "text") if block.get(key))
-            lines.append(Line("note", "trail", about))
-        if message.final:
-            lines.append(Line("done", who, "turn_complete"))
-        return lines
+    def _question_lines(self, made: Interaction) -> list[Line]:
+        if made.conversation_id != self.conversation_id:
+            return []
+        return [Line("ask", self.canon.identity.agent_name, "\n".join(_question(made)))]
+
+
+def _name(message: DurableMessage) -> str:
+    return str(message.fields.get("senderName") or message.sender_id)
+
+
+def _person_line(message: DurableMessage) -> Line:
+    control = bool(message.metadata.get("type"))
+    return Line("note" if control else "person", _name(message), message.text)
+
+
+def _answer_lines(message: DurableMessage) -> list[Line]:
+    who = _name(message)
+    chunk = as_object(message.metadata.get("messageChunk"))
+    if chunk:
+        who = f"{who} (part {chunk.get('index')} of {chunk.get('count')})"
+    lines: list[Line] = []
+    for block in map(as_object, as_list(message.metadata.get("turnTrail"))):
+        about = " ".join(str(block[key]) for key in ("kind", "title", "status", "text") if block.get(key))
+        lines.append(Line("note", "trail", about))
+    if message.text:
+        lines.append(Line("agent", who, message.text))
+    lines += [Line("agent", who, _attachment(as_object(it))) for it in as_list(message.fields.get("attachments"))]
+    if message.final:
+        lines.append(Line("done", who, "turn_complete"))
+    return lines
 
 
 def _attachment(attachment: Json) -> str:
     name, size = attachment.get("fileName") or "without a name", attachment.get("sizeBytes")
     return f"[{attachment.get('kind', 'file')}: {name}, {size} bytes, {attachment.get('url')}]"
+
+
+def _question(made: Interaction) -> list[str]:
+    body = made.body
+    if made.kind == "approval":
+        rows = [as_object(row) for row in as_list(body.get("details"))]
+        details = [f"  {row.get('label')}: {row.get('value')}" for row in rows]
+        return [f"asks for approval: {body.get('toolSummary')}", *details, "  answers: /allow  /deny"]
+    if made.kind == "card":
+        card = as_object(body.get("card"))
+        actions = [f"/{action.get('id')} ({action.get('label')})" for action in actions_of(made)]
+        shown = [f"shows a card: {card.get('title')}", f"  {card.get('fallbackText')}"]
+        return [*shown, "  answers: " + "  ".join(actions)] if actions else shown
+    labels = [f"  {number}. {choice.get('label')}" for number, choice in enumerate(choices_of(made), 1)]
+    return [f"asks: {body.get('prompt') or body.get('title')}", *labels]

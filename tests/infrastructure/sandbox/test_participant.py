@@ -1,0 +1,161 @@
+"""A person's view: when an exchange is over, how typed words answer, what the transcript shows."""
+
+import threading
+
+import pytest
+from canon_hermes_plugin.domain.cards.validate import validate_card
+from canon_hermes_plugin.infrastructure.sandbox import demos
+from canon_hermes_plugin.infrastructure.sandbox.gateway import GatewayError
+from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
+from canon_hermes_plugin.infrastructure.sandbox.server import DIRECT, LoopbackCanon
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat
+from canon_hermes_plugin.infrastructure.sandbox.transcript import Transcript
+
+FINAL = {"turnSemantics": "turn_complete", "turnComplete": True}
+FAR = 10**14
+
+
+class Gateway:
+    running = True
+
+    def log(self, lines=40):
+        return "the log"
+
+
+class Agent:
+    """Acts as the plugin would, on the store, whenever a person's message or answer arrives."""
+
+    def __init__(self, canon):
+        self.canon = canon
+
+    def turn(self, state):
+        with self.canon.state.lock:
+            self.canon.logs.turns.append({"conversationId": DIRECT, "state": state, "turnId": "t"})
+            self.canon.wake()
+
+    def post(self, text, **metadata):
+        with self.canon.state.lock:
+            body = {"conversationId": DIRECT, "text": text, "metadata": {**FINAL, **metadata}}
+            self.canon.state.store_outbound(body)
+            self.canon.wake()
+
+    def ask(self, kind, **fields):
+        body = {"interactionKind": kind, "conversationId": DIRECT, "expiresAt": FAR, "kind": "clarify"}
+        self.canon.interactions.create({**body, **fields})
+
+
+@pytest.fixture
+def canon():
+    return LoopbackCanon()
+
+
+@pytest.fixture
+def agent(canon):
+    return Agent(canon)
+
+
+@pytest.fixture
+def person(canon):
+    return Participant(Chat(canon, Gateway()), DIRECT, timeout=5)
+
+
+def after_message(canon, act):
+    """Run ``act`` as soon as a person has said something."""
+    thread = threading.Thread(target=lambda: (canon.wait_for(lambda c: c.messages(own=False), 5), act()))
+    thread.start()
+    return thread
+
+
+def test_an_exchange_is_over_when_its_turn_is_closed_with_an_answer(canon, agent, person):
+    def act():
+        agent.turn("thinking")
+        agent.post("hi")
+        agent.turn("completed")
+
+    thread = after_message(canon, act)
+    assert person.say("hello") == "answered"
+    thread.join()
+
+
+def test_chosen_silence_is_an_end_and_an_unexplained_one_is_a_failure(canon, agent, person):
+    agent.turn("thinking")
+    canon.logs.verbs.append({"verb": "no_reply"})
+    agent.turn("completed")
+    assert person.follow() == "silent"
+    quick = Participant(Chat(canon, Gateway()), DIRECT, timeout=0.1)
+    agent.turn("thinking")
+    agent.turn("completed")
+    with pytest.raises(GatewayError, match="no complete answer") as caught:
+        quick.follow()
+    assert caught.value.log == "the log"
+
+
+def test_a_dead_gateway_ends_the_wait(canon, person):
+    person._chat.gateway.running = False
+    with pytest.raises(GatewayError, match="ended on its own"):
+        person.say("hello")
+
+
+def test_a_blocking_question_pauses_the_exchange_and_its_answer_resumes_it(canon, agent, person):
+    agent.turn("thinking")
+    agent.ask("input", inputId="i", prompt="Which?", choices=[{"label": "tea", "value": "t"}])
+    assert person.follow() == "asked"
+    (asked,) = person.waiting()
+    assert not person.answer("/nonsense", asked)
+    assert person.answer("1", asked)
+    assert asked.result["choice"] == {"label": "tea", "value": "t"}
+    agent.post("tea then")
+    agent.turn("completed")
+    assert person.follow() == "answered"
+
+
+def test_a_detached_approval_is_followed_until_the_agent_was_woken_by_the_decision(canon, agent, person):
+    agent.turn("thinking")
+    native = {"method": "detached_approval"}
+    agent.ask("approval", approvalId="a", toolName="File", toolSummary="File it?", native=native)
+    agent.post("I asked")
+    agent.turn("completed")
+    assert person.follow() == "asked"
+    assert person.answer("allow", person.waiting()[0])
+    thread = threading.Timer(0.1, lambda: (agent.post("going ahead"), agent.turn("completed")))
+    thread.start()
+    assert person.follow() == "answered"
+    assert [message.text for message in canon.finals(DIRECT)] == ["I asked", "going ahead"]
+
+
+@pytest.mark.parametrize(("typed", "result"), [("/file", "file"), ("file", "file"), ("other", None)])
+def test_a_card_is_answered_by_an_actions_id(agent, person, typed, result):
+    agent.ask("card", cardId="c", card=demos._card())
+    asked = person.waiting()[0]
+    assert person.answer(typed, asked) == (result is not None)
+    assert asked.result.get("actionId") == result
+
+
+def test_the_transcript_shows_each_thing_once_and_in_order(canon, agent):
+    transcript = Transcript(canon, DIRECT)
+    canon.say(DIRECT, "user_dana", "hello")
+    agent.turn("thinking")
+    agent.turn("thinking")
+    agent.ask("card", cardId="c", card=demos._card())
+    agent.post("hi", turnTrail=[{"kind": "tool", "title": "terminal", "status": "completed"}])
+    assert transcript.pending()
+    lines = [(line.kind, line.who, line.text.split("\n")[0]) for line in transcript.news()]
+    assert lines == [
+        ("person", "Dana", "hello"),
+        ("note", "Hermes", "is thinking"),
+        ("ask", "Hermes", "shows a card: Invoice 12345"),
+        ("note", "trail", "tool terminal completed"),
+        ("agent", "Hermes", "hi"),
+        ("done", "Hermes", "turn_complete"),
+    ]
+    assert transcript.news() == []
+    assert not transcript.pending()
+
+
+def test_the_demonstrated_card_is_valid():
+    assert validate_card(demos._card()) == {"ok": True, "errors": []}
+
+
+def test_the_demonstrated_picture_is_a_png():
+    assert demos.picture().startswith(b"\x89PNG\r\n\x1a\n")
+    assert demos.picture().endswith(b"IEND\xaeB`\x82")
