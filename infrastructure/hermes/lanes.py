@@ -1,0 +1,411 @@
+"""The plugin's own queue: every message that waits for a busy session becomes a turn of its own (hermes-host §3.7).
+
+Decides what happens to a message while its session works, in which order waiting ones start, and what a control signal
+reaches. The host's own queue stays empty: what it would hold is taken over, so no two messages ever share a lifecycle
+(turns §14 H2 to H4). Refuses to know what a turn contains or how it is delivered.
+
+Everything here runs on the gateway loop, except :meth:`HermesLanes.run_finished`, which agent threads call. The object
+outlives the adapter instance: a reconnect binds the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, Protocol, final
+
+from canon_hermes_plugin.domain.inbound.intents import BusyDecision, BusyMessage, RunnerFacts, demoted, route
+from canon_hermes_plugin.domain.turns.model import Ack, HostText
+from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.infrastructure.hermes import compat, host
+from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
+from canon_hermes_plugin.infrastructure.hermes.config import Settings
+from canon_hermes_plugin.infrastructure.hermes.lane import Lane, unread
+from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
+from canon_hermes_plugin.ports.errors import CanonError
+from canon_hermes_plugin.ports.host import InboundMessage
+from canon_hermes_plugin.ports.time import Tasks
+
+_LOG = logging.getLogger(__name__)
+
+MAX_WAITING = 32
+"""Messages that may wait in one session; the next one is refused visibly."""
+
+Signal = Literal["interrupt", "stop_and_drop", "new_session"]
+
+
+class TurnControls(Protocol):
+    """What the queue asks of the turns."""
+
+    def lift_silence(self, turn: Turn) -> None:
+        """A further message was put into the open turn: it deserves an answer (turns §7.4)."""
+        ...
+
+    async def text(self, turn: Turn | None, text: HostText) -> Ack:
+        """Deliver a text outside every turn; never raises."""
+        ...
+
+
+@final
+class HermesLanes:
+    """Implements ``HostInbox`` and ``HostLanes`` of :mod:`canon_hermes_plugin.ports.host`.
+
+    Attributes:
+        settings: decides session keys and access.
+        shelf: releases messages as they start, are steered in or are dropped.
+        tasks: owns the start of waiting messages.
+        owner_id: returns the agent's owner once known.
+    """
+
+    def __init__(self, settings: Settings, shelf: Shelf, tasks: Tasks, owner_id: Callable[[], str | None]) -> None:
+        self._settings = settings
+        self._shelf = shelf
+        self._tasks = tasks
+        self._owner_id = owner_id
+        self._lanes: dict[str, Lane] = {}
+        self._adapter: HostObject | None = None
+        self._runner: HostObject | None = None
+        self._delegate: HostObject | None = None
+        self._turns: TurnControls | None = None
+        self._warned = False
+
+    # --- wiring -----------------------------------------------------------------------------------------------------
+
+    def serve(self, turns: TurnControls) -> None:
+        """Say which turns the queue steers; called once, by the composition: turns and queue know each other."""
+        self._turns = turns
+
+    def bind(self, adapter: HostObject, delegate: HostObject | None) -> None:
+        """Work through ``adapter`` from now on, and start what waited for a connection."""
+        self._adapter = adapter
+        self._delegate = delegate
+        self._runner = getattr(adapter, "gateway_runner", None) or compat.runner_of(delegate)
+        if not self._warned:
+            self._warned = True
+            for item in compat.missing(adapter, self._runner):
+                _LOG.warning("host %s has no %s.%s: %s", compat.host_version(), item.owner, item.name, item.effect)
+        for lane in list(self._lanes.values()):
+            self._advance(lane)
+
+    def unbind(self, adapter: HostObject) -> None:
+        """Forget ``adapter`` unless a newer one took over."""
+        if self._adapter is adapter:
+            self._adapter = None
+
+    # --- ports.host.HostInbox ---------------------------------------------------------------------------------------
+
+    async def hand_over(self, message: InboundMessage) -> None:
+        adapter = self._connected()
+        if not self._admits(message):
+            _LOG.info("message %s in %s refused: sender not allowed", message.message_id, message.conversation_id)
+            return
+        event = host.to_event(adapter, message)
+        lane = self._lane(self._key_of(event.source))
+        if host.is_command(event):
+            await self._command(lane, event)
+        elif self._busy(lane):
+            if compat.clarify_waits(lane.key) or not await self._route(lane, event):
+                await adapter.handle_message(event)
+        else:
+            await self._start(lane, event)
+
+    async def apply_signal(self, conversation_id: str, signal: Signal, user_id: str | None) -> None:
+        lanes = self._reached_by(conversation_id, user_id)
+        _LOG.info("signal %s in %s reaches %d session(s)", signal, conversation_id, len(lanes))
+        command = "/new" if signal == "new_session" else "/stop"
+        for lane in lanes:
+            source = lane.current.source if lane.current is not None else None
+            if signal == "stop_and_drop":
+                self.drop(lane.key)
+            if source is not None:
+                await self._command(lane, host.command_event(command, source))
+            if signal == "stop_and_drop":
+                self.drop(lane.key)
+        if signal == "new_session" and not lanes and user_id is not None:
+            message = InboundMessage(conversation_id, "/new", user_id=user_id, kind="command", synthetic=True)
+            await self.hand_over(message)
+
+    # --- ports.host.HostLanes ---------------------------------------------------------------------------------------
+
+    def pause_typing(self, conversation_id: str) -> None:
+        if self._adapter is not None:
+            self._adapter.pause_typing_for_chat(conversation_id)
+
+    def resume_typing(self, conversation_id: str) -> None:
+        if self._adapter is not None:
+            self._adapter.resume_typing_for_chat(conversation_id)
+
+    def queue_depth(self, session_key: str) -> int:
+        lane = self._lanes.get(session_key)
+        return len(lane.waiting) if lane is not None else 0
+
+    def supports_interleave(self) -> bool:
+        return compat.knows_runs(self._runner)
+
+    # --- called by the adapter --------------------------------------------------------------------------------------
+
+    def key_of(self, event: HostObject) -> str:
+        """Return the session key of an event, by the host's own derivation."""
+        return self._key_of(event.source)
+
+    def started(self, event: HostObject) -> str:
+        """The host begins to process ``event``; returns its session key."""
+        lane = self._lane(self._key_of(event.source))
+        lane.open += 1
+        lane.current, lane.turn, lane.interrupted = event, None, False
+        with lane.lock:
+            lane.steered.clear()
+            lane.steerable = True
+        return lane.key
+
+    def accepted(self, event: HostObject, turn: Turn) -> None:
+        """``turn`` was opened for ``event``, whose message leaves the queued shelf (H37)."""
+        self._lane(turn.start.session_key).turn = turn
+        message = host.inbound_of(event)
+        if message is not None:
+            self._shelf.started(message)
+
+    def was_interrupted(self, key: str) -> bool:
+        """Whether the session's running lifecycle was interrupted: what it has to say must never be published."""
+        lane = self._lanes.get(key)
+        return lane is not None and lane.interrupted
+
+    def completed(self, key: str) -> None:
+        """The host finished a lifecycle; called inside its task, whose end starts the next waiting message."""
+        lane = self._lane(key)
+        lane.open = max(0, lane.open - 1)
+        with lane.lock:
+            lane.steerable = False
+        task = asyncio.current_task()
+        if task is None:
+            self._advance(lane)
+            return
+        lane.unwinding += 1
+        task.add_done_callback(lambda _: self._unwound(lane))
+
+    async def on_busy(self, event: HostObject, key: str) -> bool:
+        """Decide about an event that meets a running session; ``True`` when nothing is left for the host to do."""
+        lane = self._lane(key)
+        if event is lane.starting:
+            lane.waiting.appendleft(event)
+            return True
+        if await self._route(lane, event):
+            return True
+        return bool(self._delegate is not None and await self._delegate(event, key))
+
+    def take_over(self, adapter: HostObject, key: str) -> None:
+        """Move what the host queued for itself into this queue, so that it runs as a turn of its own."""
+        slot = compat.take_slot(adapter, key)
+        for event in (*(() if slot is None else (slot,)), *compat.take_overflow(self._runner, key)):
+            self._lane(key).waiting.append(event)
+
+    def run_finished(self, key: str) -> None:
+        """One agent run of the session ended; called on its thread, before the host looks for leftover steering.
+
+        What was put into the run too late to be read becomes a message of its own again.
+        """
+        lane = self._lanes.get(key)
+        agent = compat.live_agent(self._runner, key)
+        if lane is None or agent is None:
+            return
+        with lane.lock:
+            lane.steerable = False
+            leftover = compat.take_leftover_steer(agent)
+            late = list(unread(lane.steered, leftover))
+            lane.steered.clear()
+        # The loop reads the queue only after this run's lifecycle ended, so a plain append is early enough.
+        lane.waiting.extendleft(reversed(late))
+
+    def drop(self, key: str) -> int:
+        """Drop what waits in the session; returns how many messages."""
+        if self._adapter is not None:
+            self.take_over(self._adapter, key)
+        lane = self._lanes.get(key)
+        if lane is None:
+            return 0
+        dropped = [message for message in map(host.inbound_of, lane.waiting) if message is not None]
+        count = len(lane.waiting)
+        lane.waiting.clear()
+        for message in dropped:
+            self._shelf.dropped(message)
+        return count
+
+    # --- decisions about one message --------------------------------------------------------------------------------
+
+    async def _route(self, lane: Lane, event: HostObject) -> bool:
+        """Carry out what is decided about an event for a busy session; ``False`` leaves it to the host."""
+        decision = await self._decide(lane, event)
+        if decision in {BusyDecision.NOT_HANDLED, BusyDecision.DELEGATE}:
+            return False
+        if decision is BusyDecision.STEER and self._steer(lane, event):
+            return True
+        if decision is BusyDecision.STOP:
+            self.drop(lane.key)
+        if self._enqueue(lane, event) and decision in {BusyDecision.STOP, BusyDecision.INTERRUPT}:
+            self._interrupt(lane)
+        self._advance(lane)
+        return True
+
+    async def _decide(self, lane: Lane, event: HostObject) -> BusyDecision:
+        if getattr(event, "internal", False) and not host.is_command(event):
+            # The host would run it inside the running turn's lifecycle; here it becomes a turn of its own.
+            return BusyDecision.QUEUE
+        message = host.inbound_of(event)
+        agent = compat.live_agent(self._runner, lane.key)
+        wish = BusyMessage(event.text or "", message.intent if message is not None else None)
+        facts = RunnerFacts(
+            delegate=self._delegate is not None,
+            gate=self.supports_interleave(),
+            command=host.is_command(event),
+            draining=compat.is_draining(self._runner),
+            authorized=self._authorized(event),
+            approval_pending=compat.approval_blocks(lane.key),
+            agent_live=agent is not None,
+            can_steer=lane.steerable and compat.can_steer(agent),
+        )
+        if wish.intent == "interrupt":
+            subagents, compressing = await self._work_to_protect(lane, agent)
+            facts = replace(facts, subagents=subagents, compressing=compressing)
+            if demoted(facts):
+                _LOG.info("session %s: interrupt demoted to queue", lane.key)
+        return route(facts, wish).decision
+
+    def _authorized(self, event: HostObject) -> bool | None:
+        if self._settings.access.decided_here:
+            return True  # decided at the intake; a host that was not told so would refuse agents
+        return compat.is_authorized(self._runner, event.source)
+
+    async def _work_to_protect(self, lane: Lane, agent: HostObject | None) -> tuple[bool | None, bool | None]:
+        try:
+            return compat.has_subagents(self._runner, agent), await compat.is_compressing(self._runner, lane.key)
+        except Exception:  # noqa: BLE001 - the host's probes may raise anything; the contract holds back then (§1.9)
+            _LOG.warning("session %s: the host's probe for protected work failed", lane.key, exc_info=True)
+            return None, None
+
+    def _steer(self, lane: Lane, event: HostObject) -> bool:
+        agent = compat.live_agent(self._runner, lane.key)
+        with lane.lock:
+            if agent is None or not lane.steerable or not compat.steer_agent(agent, event.text):
+                return False
+            lane.steered.append(event)
+        message = host.inbound_of(event)
+        if message is not None:
+            self._shelf.started(message)
+        if self._turns is not None and lane.turn is not None:
+            self._turns.lift_silence(lane.turn)
+        return True
+
+    def _enqueue(self, lane: Lane, event: HostObject) -> bool:
+        if len(lane.waiting) < MAX_WAITING:
+            lane.waiting.append(event)
+            return True
+        message = host.inbound_of(event)
+        _LOG.warning("session %s: %d messages wait, one more was refused", lane.key, MAX_WAITING)
+        if message is not None:
+            self._shelf.dropped(message)
+            self._tasks.spawn(self._refuse(message), name=f"refuse {message.message_id}")
+        return False
+
+    async def _refuse(self, message: InboundMessage) -> None:
+        if self._turns is None:
+            return
+        text = f"{MAX_WAITING} messages are waiting here already. This one was not taken; please send it again later."
+        notice = HostText(message.conversation_id, text, notify=True, reply_to=message.message_id)
+        ack = await self._turns.text(None, notice)
+        if not ack.ok:
+            _LOG.warning("the refusal of message %s was not delivered: %s", message.message_id, ack.error)
+
+    def _interrupt(self, lane: Lane) -> None:
+        agent = compat.live_agent(self._runner, lane.key)
+        if agent is None:
+            return
+        lane.interrupted = True
+        compat.interrupt_agent(agent)
+
+    # --- starting what waits ----------------------------------------------------------------------------------------
+
+    def _unwound(self, lane: Lane) -> None:
+        lane.unwinding = max(0, lane.unwinding - 1)
+        self._advance(lane)
+
+    def _advance(self, lane: Lane) -> None:
+        """Start the next waiting message unless something of the session still runs."""
+        adapter = self._adapter
+        if lane.occupied:
+            return
+        if adapter is not None and compat.session_is_busy(adapter, lane.key):
+            # A command (/stop, /new) holds the guard and, when it ends, starts what lies in the host's slot.
+            command_holds = lane.waiting and not compat.owner_is_running(adapter, lane.key)
+            if command_holds and compat.fill_slot(adapter, lane.key, lane.waiting[0]):
+                lane.waiting.popleft()
+            return
+        if not lane.waiting:
+            if lane.idle:
+                self._lanes.pop(lane.key, None)
+            return
+        if adapter is None or compat.is_draining(self._runner):
+            return
+        event = lane.waiting.popleft()
+        lane.starting = event
+        self._tasks.spawn(self._start(lane, event), name=f"start {lane.key}")
+
+    async def _start(self, lane: Lane, event: HostObject) -> None:
+        adapter = self._connected()
+        lane.starting = event
+        try:
+            await adapter.handle_message(event)
+        finally:
+            lane.starting = None
+        # A task cancelled before its first step reports neither start nor completion.
+        if not compat.on_owner_end(adapter, lane.key, lambda: self._advance(lane)):
+            self._advance(lane)
+
+    async def _command(self, lane: Lane, event: HostObject) -> None:
+        """Give the host a command: it runs at once, whatever the session does, and may have ended the session's run."""
+        await self._connected().handle_message(event)
+        self._advance(lane)
+
+    def _busy(self, lane: Lane, *, waiting: bool = True) -> bool:
+        if lane.occupied or (waiting and lane.waiting):
+            return True
+        return self._adapter is not None and compat.session_is_busy(self._adapter, lane.key)
+
+    # --- small facts ------------------------------------------------------------------------------------------------
+
+    def _connected(self) -> HostObject:
+        if self._adapter is None:
+            raise CanonError("the Hermes adapter is not connected", retryable=True)
+        return self._adapter
+
+    def _lane(self, key: str) -> Lane:
+        return self._lanes.setdefault(key, Lane(key))
+
+    def _key_of(self, source: HostObject) -> str:
+        return host.session_key(
+            source,
+            per_user=self._settings.group_sessions_per_user,
+            per_thread_user=self._settings.thread_sessions_per_user,
+        )
+
+    def _admits(self, message: InboundMessage) -> bool:
+        access = self._settings.access
+        return message.synthetic or not access.decided_here or access.admits(host.sender_of(message))
+
+    def _reached_by(self, conversation_id: str, user_id: str | None) -> list[Lane]:
+        """Return the running sessions a signal reaches (turns §14 H29).
+
+        Canon consumed the signal, so its sender may control the runtime here. An unnamed sender and the owner reach
+        every run; anybody else their own runs, or every run of the conversation when they have none: the host grants
+        the same to whoever says /stop in a shared thread.
+        """
+        lanes = [
+            lane
+            for lane in self._lanes.values()
+            if lane.current is not None and lane.open and str(lane.current.source.chat_id) == conversation_id
+        ]
+        if user_id is None or user_id == self._owner_id():
+            return lanes
+        own = [lane for lane in lanes if lane.current is not None and lane.current.source.user_id == user_id]
+        return own or lanes

@@ -1,0 +1,220 @@
+"""What runs while the platform is connected: proof of the environment, identity, the stream, status and signals.
+
+Decides when the connection counts as up and when it is given up for good. A Canon that cannot be reached is this
+module's to wait for, not the host's (field row 100); a refused key is told to the host. Knows nothing of messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, final
+
+from canon_hermes_plugin.infrastructure.hermes.descriptor import RUNTIME_DESCRIPTOR
+from canon_hermes_plugin.ports.canon import AgentIdentity, CanonApi, JsonObject
+from canon_hermes_plugin.ports.canon_stream import CanonStream, EventHandler
+from canon_hermes_plugin.ports.errors import AuthenticationError, CanonError
+from canon_hermes_plugin.ports.host import HostInbox
+from canon_hermes_plugin.ports.time import Clock
+
+_LOG = logging.getLogger(__name__)
+
+STATUS_EVERY = 30.0
+"""Seconds between two status publications (turns §2.5)."""
+SIGNALS_EVERY = 15.0
+"""Seconds between two signal polls; the stream's push is the usual way (turns §2.6)."""
+SIGNALS_AT_ONCE = 4
+"""Conversations polled side by side."""
+CONNECT_PATIENCE = 20.0
+"""Seconds the host's ``connect`` waits for Canon; the host itself gives up after 30."""
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+
+GaveUp = Callable[[CanonError], None]
+
+
+class Directory(Protocol):
+    """Where the answers to "who am I" and "where am I" go."""
+
+    def learn_identity(self, identity: AgentIdentity) -> None:
+        """Remember who the key belongs to."""
+        ...
+
+    def replace_conversations(self, conversations: Iterable[JsonObject]) -> None:
+        """Remember the conversations the agent is in."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Canon's two sides and what listens to them."""
+
+    api: CanonApi
+    stream: CanonStream
+    handler: EventHandler
+    directory: Directory
+    inbox: HostInbox
+
+
+@final
+class CanonRuntime:
+    """Keeps the agent connected from :meth:`start` to :meth:`stop`.
+
+    Attributes:
+        links: Canon and its listeners.
+        clock: spends the pauses.
+        busy_conversations: returns the conversations with open turns or waiting messages.
+        on_status: runs with each status publication, for example the scan of approval receipts.
+    """
+
+    def __init__(
+        self,
+        links: Links,
+        clock: Clock,
+        busy_conversations: Callable[[], Iterable[str]],
+        on_status: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._links = links
+        self._clock = clock
+        self._busy_conversations = busy_conversations
+        self._on_status = on_status
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._proven = asyncio.Event()
+        self._gave_up: GaveUp | None = None
+        self._owner: object = None
+
+    @property
+    def proven(self) -> bool:
+        """Whether environment and key were proven since the last :meth:`start`."""
+        return self._proven.is_set()
+
+    def serves(self, owner: object) -> bool:
+        """Whether ``owner`` was the last one to start this runtime: an older adapter must not stop a newer one's."""
+        return self._owner is owner
+
+    async def start(self, owner: object, gave_up: GaveUp, *, is_reconnect: bool = False) -> None:
+        """Connect; returns when Canon accepted the key, or when it could not be reached for a while.
+
+        In the latter case the work goes on in the background until Canon answers.
+
+        Raises:
+            CanonError: Canon refuses the key, or another environment answers; permanent.
+        """
+        await self.stop()
+        self._owner = owner
+        self._gave_up = gave_up
+        self._proven = asyncio.Event()
+        _LOG.info("connecting to Canon%s", " again" if is_reconnect else "")
+        opening = asyncio.get_running_loop().create_task(self._open(), name="canon connect")
+        done, _ = await asyncio.wait({opening}, timeout=CONNECT_PATIENCE)
+        if done:
+            opening.result()
+            self._listen()
+        else:
+            _LOG.warning("Canon does not answer yet; still trying in the background")
+            self._run(self._listen_after(opening), "canon connect later")
+
+    async def stop(self) -> None:
+        """Stop everything; idempotent, also from one of the own tasks."""
+        await self._links.stream.stop()
+        current = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not current]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def _open(self) -> None:
+        """Prove environment and key, however long it takes; only permanent refusals end it."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._prove()
+            except CanonError as error:
+                if not error.retryable:
+                    raise
+                _LOG.warning("Canon is not reachable: %s", error)
+            else:
+                return
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _prove(self) -> None:
+        api, directory = self._links.api, self._links.directory
+        await api.verify()
+        identity = await api.identify()
+        directory.learn_identity(identity)
+        directory.replace_conversations(await api.list_conversations())
+        _LOG.info("connected as agent %s", identity.agent_id)
+        self._proven.set()
+
+    async def _listen_after(self, opening: asyncio.Task[None]) -> None:
+        try:
+            await opening
+        except CanonError as error:
+            self._give_up(error)
+        except asyncio.CancelledError:
+            opening.cancel()
+            raise
+        else:
+            self._listen()
+
+    def _listen(self) -> None:
+        self._run(self._read_stream(), "canon stream")
+        self._run(self._publish_status(), "canon status")
+        self._run(self._poll_signals(), "canon signals")
+
+    async def _read_stream(self) -> None:
+        try:
+            await self._links.stream.run(self._links.handler)
+        except AuthenticationError as error:
+            self._give_up(error)
+
+    async def _publish_status(self) -> None:
+        while True:
+            try:
+                await self._links.api.publish_status(RUNTIME_DESCRIPTOR)
+                await self._on_status()
+            except CanonError as error:
+                _LOG.debug("runtime status not published: %s", error)
+            await self._clock.sleep(STATUS_EVERY)
+
+    async def _poll_signals(self) -> None:
+        gate = asyncio.Semaphore(SIGNALS_AT_ONCE)
+
+        async def poll(conversation_id: str) -> None:
+            async with gate:
+                await self.consume_signal(conversation_id)
+
+        while True:
+            await asyncio.gather(*(poll(conversation_id) for conversation_id in self._busy_conversations()))
+            await self._clock.sleep(SIGNALS_EVERY)
+
+    async def consume_signal(self, conversation_id: str) -> None:
+        """Take the conversation's pending signal, if there is one, and apply it."""
+        try:
+            signal = await self._links.api.consume_signal(conversation_id)
+            if signal is not None:
+                await self._links.inbox.apply_signal(conversation_id, signal.kind, signal.updated_by)
+        except CanonError as error:
+            _LOG.debug("signal of %s not consumed: %s", conversation_id, error)
+
+    def _give_up(self, error: CanonError) -> None:
+        _LOG.error("Canon refuses this agent: %s", error)
+        if self._gave_up is not None:
+            self._gave_up(error)
+
+    def _run(self, work: Awaitable[None], name: str) -> None:
+        async def guarded() -> None:
+            await work
+
+        task = asyncio.get_running_loop().create_task(guarded(), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.error("%s ended: %s", task.get_name(), type(error).__name__)

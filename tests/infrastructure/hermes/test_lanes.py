@@ -1,0 +1,267 @@
+"""The queue against the host's real base class: each waiting message becomes a lifecycle of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from canon_hermes_plugin.infrastructure.hermes.lanes import MAX_WAITING
+
+KEY = "agent:main:canon:dm:c1"
+
+
+async def until(condition: Any, seconds: float = 5.0) -> Any:
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not (found := condition()):
+        assert asyncio.get_running_loop().time() < deadline, "the condition never came true"
+        await asyncio.sleep(0.005)
+    return found
+
+
+async def test_field_68_every_queued_message_runs_in_order_with_its_own_lifecycle(stage: Any) -> None:
+    await stage.say(1)
+    await stage.running("text 1")
+    for number in (2, 3, 4):
+        await stage.say(number)
+    assert stage.lanes.queue_depth(KEY) == 3
+    for number in (1, 2, 3, 4):
+        (await stage.running(f"text {number}")).done.set()
+    await stage.idle()
+    assert stage.runner.runs == ["text 1", "text 2", "text 3", "text 4"]
+    assert [start.message_id for start in stage.turns.opened] == ["msg_1", "msg_2", "msg_3", "msg_4"]
+    assert stage.turns.completed == [(f"msg_{number}", "success") for number in (1, 2, 3, 4)]
+
+
+async def test_h28_a_message_leaves_the_shelf_exactly_when_it_starts(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2)
+    await until(lambda: stage.released == ["msg_1"])
+    agent.done.set()
+    await stage.running("text 2")
+    await until(lambda: stage.released == ["msg_1", "msg_2"])
+
+
+async def test_a_message_that_arrives_while_a_lifecycle_unwinds_is_not_lost(stage: Any) -> None:
+    stage.turns.slow = 0.05
+    await stage.say(1)
+    (await stage.running("text 1")).done.set()
+    for number in range(2, 12):
+        await stage.say(number)
+        await asyncio.sleep(0.01)
+    for number in range(2, 12):
+        (await stage.running(f"text {number}")).done.set()
+    await stage.idle()
+    assert stage.runner.runs == [f"text {number}" for number in range(1, 12)]
+
+
+async def test_an_interrupt_ends_the_run_and_its_message_starts_a_turn_of_its_own(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interrupt")
+    (await stage.running("text 2")).done.set()
+    await stage.idle()
+    assert agent.interrupts == 1
+    assert stage.turns.completed == [("msg_1", "cancelled"), ("msg_2", "success")], "its answer must not be published"
+
+
+@pytest.mark.parametrize("probe", ["subagents", "compressing"])
+async def test_h5_an_interrupt_waits_while_subagents_or_a_compression_run(stage: Any, probe: str) -> None:
+    setattr(stage.runner, probe, True)
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interrupt")
+    assert agent.interrupts == 0
+    assert stage.lanes.queue_depth(KEY) == 1
+
+
+async def test_h5_a_probe_that_raises_holds_the_interrupt_back(stage: Any) -> None:
+    async def broken(key: str) -> bool:
+        raise RuntimeError(key)
+
+    stage.runner._session_has_compression_in_flight = broken
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interrupt")
+    assert agent.interrupts == 0
+
+
+async def test_stop_drops_what_waits_releases_it_and_runs_its_own_message(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2)
+    await stage.say(3)
+    await stage.say(4, intent="stop")
+    (await stage.running("text 4")).done.set()
+    await stage.idle()
+    assert agent.interrupts == 1
+    assert stage.runner.runs == ["text 1", "text 4"]
+    await until(lambda: sorted(stage.released) == ["msg_1", "msg_2", "msg_3", "msg_4"])
+
+
+async def test_interleave_steers_lifts_silence_and_releases(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interleave")
+    assert agent.steered == ["text 2"]
+    assert stage.turns.lifted == [KEY]
+    assert stage.lanes.queue_depth(KEY) == 0
+    await until(lambda: stage.released == ["msg_1", "msg_2"])
+
+
+async def test_what_was_steered_in_too_late_becomes_a_turn_of_its_own(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interleave")
+    await stage.say(3, intent="interleave")
+    agent.leftover = "text 3"
+    await asyncio.to_thread(stage.lanes.run_finished, KEY)
+    agent.done.set()
+    (await stage.running("text 3")).done.set()
+    await stage.idle()
+    assert stage.runner.runs == ["text 1", "text 3"]
+
+
+async def test_after_a_run_ended_nothing_is_steered_into_it(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await asyncio.to_thread(stage.lanes.run_finished, KEY)
+    await stage.say(2, intent="interleave")
+    assert agent.steered == []
+    assert stage.lanes.queue_depth(KEY) == 1
+
+
+async def test_a_full_queue_refuses_visibly_and_releases(stage: Any) -> None:
+    await stage.say(0)
+    await stage.running("text 0")
+    for number in range(1, MAX_WAITING + 2):
+        await stage.say(number)
+    assert stage.lanes.queue_depth(KEY) == MAX_WAITING
+    await until(lambda: stage.turns.texts)
+    (turn, notice), *rest = stage.turns.texts
+    assert (turn, notice.conversation_id, notice.reply_to, rest) == (None, "c1", f"msg_{MAX_WAITING + 1}", [])
+    await until(lambda: f"msg_{MAX_WAITING + 1}" in stage.released)
+
+
+async def test_stop_command_cancels_the_run_and_the_queue_goes_on(stage: Any) -> None:
+    await stage.say(1)
+    await stage.running("text 1")
+    await stage.say(2)
+    await stage.say(3)
+    await stage.say(9, text="/stop", kind="command")
+    (await stage.running("text 2")).done.set()
+    (await stage.running("text 3")).done.set()
+    await stage.idle()
+    assert stage.turns.completed == [("msg_1", "cancelled"), ("msg_2", "success"), ("msg_3", "success")]
+
+
+async def test_h2_what_the_host_queued_for_itself_runs_as_its_own_turn(stage: Any) -> None:
+    from canon_hermes_plugin.infrastructure.hermes import host
+
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    slot, overflow = (host.to_event(stage.adapter, stage.message(number)) for number in (2, 3))
+    stage.adapter._pending_messages[KEY] = slot
+    stage.runner._queued_events[KEY] = [overflow]
+    assert stage.adapter.get_pending_message(KEY) is None, "the host's in-run drain must find nothing"
+    assert stage.runner._queued_events == {}
+    agent.done.set()
+    (await stage.running("text 2")).done.set()
+    (await stage.running("text 3")).done.set()
+    await stage.idle()
+
+
+async def test_an_event_of_the_host_waits_without_interrupting(stage: Any) -> None:
+    from gateway.platforms.base import MessageEvent
+
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    source = stage.adapter.build_source(chat_id="c1", chat_type="dm", user_id="user_dana")
+    await stage.adapter.handle_message(MessageEvent(text="task done", source=source, internal=True))
+    assert (agent.interrupts, stage.runner.delegated) == (0, [])
+    agent.done.set()
+    (await stage.running("task done")).done.set()
+    await stage.idle()
+
+
+async def test_two_people_in_one_group_have_lanes_of_their_own(stage: Any) -> None:
+    await stage.say(1, chat_kind="group")
+    await stage.say(2, chat_kind="group", user_id="user_bob")
+    await until(lambda: len(stage.runner.runs) == 2)
+    assert set(stage.runner._running_agents) == {
+        "agent:main:canon:group:c1:user_dana",
+        "agent:main:canon:group:c1:user_bob",
+    }
+
+
+async def test_h29_a_stop_signal_reaches_a_run_somebody_else_started(stage: Any) -> None:
+    await stage.say(1, chat_kind="group")
+    await stage.running("text 1", "agent:main:canon:group:c1:user_dana")
+    await stage.lanes.apply_signal("c1", "interrupt", "user_bob")
+    await stage.idle()
+    assert stage.turns.completed == [("msg_1", "cancelled")]
+
+
+async def test_h29_a_stop_signal_prefers_the_senders_own_run_and_the_owner_stops_all(stage: Any) -> None:
+    for number, user in ((1, "user_dana"), (2, "user_bob"), (3, "user_cleo")):
+        await stage.say(number, chat_kind="group", user_id=user)
+    await until(lambda: len(stage.runner._running_agents) == 3)
+    await stage.lanes.apply_signal("c1", "interrupt", "user_bob")
+    await until(lambda: stage.turns.completed == [("msg_2", "cancelled")])
+    await stage.lanes.apply_signal("c1", "interrupt", "user_owner")
+    await stage.idle()
+    assert sorted(stage.turns.completed) == [("msg_1", "cancelled"), ("msg_2", "cancelled"), ("msg_3", "cancelled")]
+
+
+async def test_stop_and_drop_empties_the_queue_and_releases_it(stage: Any) -> None:
+    await stage.say(1)
+    await stage.running("text 1")
+    await stage.say(2)
+    await stage.say(3)
+    await stage.lanes.apply_signal("c1", "stop_and_drop", "user_dana")
+    await stage.idle()
+    assert stage.runner.runs == ["text 1"]
+    await until(lambda: sorted(stage.released) == ["msg_1", "msg_2", "msg_3"])
+
+
+async def test_a_stop_signal_for_an_idle_conversation_does_nothing(stage: Any) -> None:
+    await stage.lanes.apply_signal("c1", "interrupt", None)
+    assert stage.turns.opened == []
+
+
+async def test_a_reconnect_keeps_what_waits(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    old = stage.adapter
+    stage.adapter = stage.new_adapter()
+    stage.lanes.unbind(old)
+    await stage.say(2)
+    assert stage.lanes.queue_depth(KEY) == 1
+    agent.done.set()
+    (await stage.running("text 2")).done.set()
+    await stage.idle()
+    assert [message for message, _ in stage.turns.completed] == ["msg_1", "msg_2"]
+
+
+async def test_without_a_connection_a_hand_over_fails_so_that_the_claim_is_released(stage: Any) -> None:
+    from canon_hermes_plugin.ports.errors import CanonError
+
+    stage.lanes.unbind(stage.adapter)
+    with pytest.raises(CanonError):
+        await stage.say(1)
+
+
+async def test_approval_words_reach_the_host_only_while_an_approval_waits(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from canon_hermes_plugin.infrastructure.hermes import compat
+
+    await stage.say(1)
+    await stage.running("text 1")
+    await stage.say(2, text="Yes")
+    monkeypatch.setattr(compat, "approval_blocks", lambda key: True)
+    await stage.say(3, text="  YES ")
+    await stage.say(4, text="yes, and then more")
+    assert [event.text for event in stage.runner.delegated] == ["  YES "]
+    assert stage.lanes.queue_depth(KEY) == 2
