@@ -131,6 +131,8 @@ class CanonSurface:
     async def on_processing_start(self, event: HostObject) -> None:
         """Open the turn and make it findable from the lifecycle's own context (H39)."""
         key = self.services.lanes.started(event)
+        if not host.is_command(event):
+            event.channel_context = self.services.background(str(event.source.chat_id)) or event.channel_context
         turn = await self.services.turns.open(self._start_of(event, key))
         current_turn.set(turn)
         self.services.lanes.accepted(event, turn)
@@ -156,7 +158,7 @@ class CanonSurface:
             kind=kind,
             message_id=host.canon_message_id(event),
             responder=message.user_id if message is not None else (source.user_id or None),
-            verbosity=self.services.verbosity(str(source.chat_id), kind),
+            verbosity=self.services.verbosity(kind),
         )
 
     # --- text -------------------------------------------------------------------------------------------------------

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from canon_hermes_plugin.domain.verbosity import TURN_VERBOSITY, Choice, VerbositySetting
-
-MediaDelivery = Literal["model", "trusted-only"]
+from canon_hermes_plugin.domain.media.policy import Protection, protection
+from canon_hermes_plugin.domain.verbosity import TURN_VERBOSITY, VerbositySetting
 
 PLATFORM = "canon"
 ALLOW_ALL_ENV = "CANON_ALLOW_ALL_USERS"
@@ -21,15 +20,6 @@ ALLOWED_USERS_ENV = "CANON_ALLOWED_USERS"
 HOME_CHANNEL_ENV = "CANON_HOME_CHANNEL"
 HOME_CHANNEL_NAME_ENV = "CANON_HOME_CHANNEL_NAME"
 HOME_CHANNEL_LABEL = "Canon Home"
-_DELIVERIES = ("model", "trusted-only")
-IMAGE_DELIVERY = Choice(
-    "CANON_INBOUND_IMAGE_DELIVERY", ("inbound_image_delivery", "canon_inbound_image_delivery"), _DELIVERIES
-)
-VISUAL_DELIVERY = Choice(
-    "CANON_INBOUND_VISUAL_MEDIA_DELIVERY",
-    ("inbound_visual_media_delivery", "canon_inbound_visual_media_delivery"),
-    _DELIVERIES,
-)
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -65,8 +55,7 @@ class Settings:
 
     Attributes:
         verbosity: ``auto`` follows the kind of conversation.
-        image_delivery: ``trusted-only`` keeps inbound images from the model.
-        visual_delivery: ``trusted-only`` keeps inbound images and PDFs from the model; wins over ``image_delivery``.
+        protection: which inbound attachments are kept from the model.
         access: who may wake the agent.
         home_channel: the conversation of scheduled deliveries without a target.
         group_sessions_per_user: one session for each person of a group (the host's default).
@@ -74,8 +63,7 @@ class Settings:
     """
 
     verbosity: VerbositySetting = "auto"
-    image_delivery: MediaDelivery = "model"
-    visual_delivery: MediaDelivery = "model"
+    protection: Protection = "none"
     access: Access = Access()
     home_channel: str | None = None
     group_sessions_per_user: bool = True
@@ -91,8 +79,7 @@ def load_settings(extra: Mapping[str, Any], environ: Mapping[str, str] | None = 
     env = os.environ if environ is None else environ
     return Settings(
         verbosity=cast("VerbositySetting", TURN_VERBOSITY.read(env, extra)),
-        image_delivery=cast("MediaDelivery", IMAGE_DELIVERY.read(env, extra)),
-        visual_delivery=cast("MediaDelivery", VISUAL_DELIVERY.read(env, extra)),
+        protection=protection(env, extra),
         access=load_access(env),
         home_channel=_text(env.get(HOME_CHANNEL_ENV)),
         group_sessions_per_user=_switch(extra.get("group_sessions_per_user"), default=True),

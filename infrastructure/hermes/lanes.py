@@ -144,6 +144,11 @@ class HermesLanes:
     def supports_interleave(self) -> bool:
         return compat.knows_runs(self._runner)
 
+    def busy_conversations(self) -> set[str]:
+        """Return the conversations in which something runs or waits."""
+        events = (event for lane in self._lanes.values() for event in (lane.current, *lane.waiting))
+        return {str(event.source.chat_id) for event in events if event is not None}
+
     # --- called by the adapter --------------------------------------------------------------------------------------
 
     def key_of(self, event: HostObject) -> str:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, final
 
 from canon_hermes_plugin.infrastructure.hermes.descriptor import RUNTIME_DESCRIPTOR
-from canon_hermes_plugin.ports.canon import AgentIdentity, CanonApi, JsonObject
+from canon_hermes_plugin.ports.canon import AgentIdentity, CanonApi
 from canon_hermes_plugin.ports.canon_stream import CanonStream, EventHandler
 from canon_hermes_plugin.ports.errors import AuthenticationError, CanonError
-from canon_hermes_plugin.ports.host import HostInbox
 from canon_hermes_plugin.ports.time import Clock
 
 _LOG = logging.getLogger(__name__)
@@ -35,27 +34,50 @@ LONGEST_PAUSE = 30.0
 GaveUp = Callable[[CanonError], None]
 
 
-class Directory(Protocol):
-    """Where the answers to "who am I" and "where am I" go."""
+class Listener(EventHandler, Protocol):
+    """Takes the stream's events over and knows who we are and where."""
 
-    def learn_identity(self, identity: AgentIdentity) -> None:
+    def adopt_identity(self, identity: AgentIdentity) -> None:
         """Remember who the key belongs to."""
         ...
 
-    def replace_conversations(self, conversations: Iterable[JsonObject]) -> None:
-        """Remember the conversations the agent is in."""
+    async def refresh_conversations(self) -> None:
+        """Read the conversation list."""
+        ...
+
+    async def consume_signal(self, conversation_id: str) -> None:
+        """Take the conversation's pending runtime signal, if there is one, and apply it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Canon's two sides and what listens to them."""
+    """Canon's two sides and what listens to them.
+
+    Attributes:
+        api: the request side.
+        stream: the event side.
+        listener: takes events over.
+        busy_conversations: returns the conversations with open turns or waiting messages: only those are polled (H36).
+        on_status: runs with each status publication, for example the scan of approval receipts.
+    """
 
     api: CanonApi
     stream: CanonStream
-    handler: EventHandler
-    directory: Directory
-    inbox: HostInbox
+    listener: Listener
+    busy_conversations: Callable[[], Iterable[str]]
+    on_status: Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class OwnIdentity:
+    """Who the key belongs to, as far as Canon told."""
+
+    known: AgentIdentity = field(default_factory=lambda: AgentIdentity(None))
+
+    def owner_id(self) -> str | None:
+        """Return the agent's owner."""
+        return self.known.owner_id
 
 
 @final
@@ -65,21 +87,13 @@ class CanonRuntime:
     Attributes:
         links: Canon and its listeners.
         clock: spends the pauses.
-        busy_conversations: returns the conversations with open turns or waiting messages.
-        on_status: runs with each status publication, for example the scan of approval receipts.
+        identity: filled in at each connect.
     """
 
-    def __init__(
-        self,
-        links: Links,
-        clock: Clock,
-        busy_conversations: Callable[[], Iterable[str]],
-        on_status: Callable[[], Awaitable[None]],
-    ) -> None:
+    def __init__(self, links: Links, clock: Clock, identity: OwnIdentity) -> None:
         self._links = links
+        self._identity = identity
         self._clock = clock
-        self._busy_conversations = busy_conversations
-        self._on_status = on_status
         self._tasks: set[asyncio.Task[None]] = set()
         self._proven = asyncio.Event()
         self._gave_up: GaveUp | None = None
@@ -142,11 +156,11 @@ class CanonRuntime:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _prove(self) -> None:
-        api, directory = self._links.api, self._links.directory
-        await api.verify()
-        identity = await api.identify()
-        directory.learn_identity(identity)
-        directory.replace_conversations(await api.list_conversations())
+        await self._links.api.verify()
+        identity = await self._links.api.identify()
+        self._identity.known = identity
+        self._links.listener.adopt_identity(identity)
+        await self._links.listener.refresh_conversations()
         _LOG.info("connected as agent %s", identity.agent_id)
         self._proven.set()
 
@@ -168,7 +182,7 @@ class CanonRuntime:
 
     async def _read_stream(self) -> None:
         try:
-            await self._links.stream.run(self._links.handler)
+            await self._links.stream.run(self._links.listener)
         except AuthenticationError as error:
             self._give_up(error)
 
@@ -176,7 +190,7 @@ class CanonRuntime:
         while True:
             try:
                 await self._links.api.publish_status(RUNTIME_DESCRIPTOR)
-                await self._on_status()
+                await self._links.on_status()
             except CanonError as error:
                 _LOG.debug("runtime status not published: %s", error)
             await self._clock.sleep(STATUS_EVERY)
@@ -186,20 +200,14 @@ class CanonRuntime:
 
         async def poll(conversation_id: str) -> None:
             async with gate:
-                await self.consume_signal(conversation_id)
+                try:
+                    await self._links.listener.consume_signal(conversation_id)
+                except CanonError as error:
+                    _LOG.debug("signal of %s not consumed: %s", conversation_id, error)
 
         while True:
-            await asyncio.gather(*(poll(conversation_id) for conversation_id in self._busy_conversations()))
+            await asyncio.gather(*(poll(conversation_id) for conversation_id in self._links.busy_conversations()))
             await self._clock.sleep(SIGNALS_EVERY)
-
-    async def consume_signal(self, conversation_id: str) -> None:
-        """Take the conversation's pending signal, if there is one, and apply it."""
-        try:
-            signal = await self._links.api.consume_signal(conversation_id)
-            if signal is not None:
-                await self._links.inbox.apply_signal(conversation_id, signal.kind, signal.updated_by)
-        except CanonError as error:
-            _LOG.debug("signal of %s not consumed: %s", conversation_id, error)
 
     def _give_up(self, error: CanonError) -> None:
         _LOG.error("Canon refuses this agent: %s", error)

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from canon_hermes_plugin.domain.turns.coordinator import TurnCoordinator
 from canon_hermes_plugin.domain.turns.model import Verbosity
-from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.lanes import HermesLanes
 from canon_hermes_plugin.infrastructure.hermes.runtime import CanonRuntime
 from canon_hermes_plugin.ports.host import ConversationKind
-
-
-class Facts(Protocol):
-    """What is known about conversations."""
-
-    def kind(self, conversation_id: str) -> ConversationKind:
-        """Return the conversation's kind."""
-        ...
-
-    def name(self, conversation_id: str) -> str | None:
-        """Return the conversation's display name, untrusted."""
-        ...
+from canon_hermes_plugin.ports.media import MediaFetcher
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts an adapter translates between."""
+    """The parts an adapter translates between.
 
-    settings: Settings
+    Attributes:
+        turns: owns the open turns.
+        lanes: owns what waits for a session.
+        runtime: owns the connection.
+        fetcher: downloads what the host wants sent from an address.
+        verbosity: resolves a turn's verbosity from its kind of conversation.
+        chat_info: returns the display name and type of a conversation, as the host names types.
+        background: takes out what was said in a conversation without waking anybody (turns §1.4).
+    """
+
     turns: TurnCoordinator
     lanes: HermesLanes
     runtime: CanonRuntime
-    verbosity: Callable[[str, ConversationKind], Verbosity]
+    fetcher: MediaFetcher
+    verbosity: Callable[[ConversationKind], Verbosity]
     chat_info: Callable[[str], Mapping[str, Any]]
+    background: Callable[[str], str | None]

@@ -151,11 +151,11 @@ class Stage:
         from gateway.config import PlatformConfig
 
         services = SimpleNamespace(
-            settings=self.settings,
             turns=self.turns,
             lanes=self.lanes,
-            verbosity=lambda conversation_id, kind: "verbose",
+            verbosity=lambda kind: "verbose",
             chat_info=lambda conversation_id: {"name": conversation_id, "type": "dm"},
+            background=lambda conversation_id: None,
         )
         adapter = adapter_module.build_adapter(PlatformConfig(enabled=True), self.settings, lambda: services)
         adapter._opened = services
