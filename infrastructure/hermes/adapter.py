@@ -21,8 +21,9 @@ from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
+from canon_hermes_plugin.infrastructure.hermes.media_surface import MediaSurface
 from canon_hermes_plugin.ports.canon import TypingStatus
-from canon_hermes_plugin.ports.errors import CanonError, ConfigurationError
+from canon_hermes_plugin.ports.errors import CanonError, CanonPluginError, ConfigurationError
 from canon_hermes_plugin.ports.host import ConversationKind
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ OVERFLOW_LIMIT = 1 << 40
 _T = TypeVar("_T")
 
 
-class CanonSurface:
+class CanonSurface(MediaSurface):
     """What the host calls. Mixed into the host's base class by :func:`adapter_class`."""
 
     MAX_MESSAGE_LENGTH = MAX_MESSAGE_LENGTH
@@ -195,9 +196,10 @@ class CanonSurface:
         turn = current_turn.get()
         try:
             return _result(await self._on_owner(lambda: offer(turn)))
-        except CanonError as error:
+        except CanonPluginError as error:
             _LOG.warning("a message was not delivered: %s", error)
-            return _result(Ack(ok=False, error=error.code, retryable=error.retryable))
+            retryable = isinstance(error, CanonError) and error.retryable
+            return _result(Ack(ok=False, error=error.code, retryable=retryable))
         except Exception:  # noqa: BLE001 - the host would post the exception's text into the chat (hermes-host §17.4)
             _LOG.exception("a message was not delivered")
             return _result(Ack(ok=False, error="canon_internal"))

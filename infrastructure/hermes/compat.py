@@ -175,6 +175,15 @@ def _table(owner: HostObject, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
+def allowed_path(adapter: HostObject, path: str) -> str | None:
+    """Return the path of a local file the host's policy lets out, ``None`` when it does not."""
+    check = getattr(adapter, "validate_media_delivery_path", None)
+    if not callable(check):
+        return path
+    allowed: object = check(path)
+    return allowed if isinstance(allowed, str) else None
+
+
 # --- the runner -----------------------------------------------------------------------------------------------------
 
 

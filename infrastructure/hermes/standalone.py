@@ -11,7 +11,7 @@ import mimetypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from canon_hermes_plugin.domain.turns.delivery import Operation, transmit
 from canon_hermes_plugin.domain.turns.plan import Answer, MediaItem, operation_id, plan
@@ -94,4 +94,5 @@ def read_bounded(path: Path) -> bytes:
 
 def media_path(item: Any) -> Path:  # noqa: ANN401 - a path or the host's (path, is_voice) pair
     """Return the path of one of the host's media items."""
-    return Path(str(item[0] if isinstance(item, (tuple, list)) else item)).expanduser()
+    first = cast("Sequence[object]", item)[0] if isinstance(item, tuple | list) else item
+    return Path(str(first)).expanduser()
