@@ -35,5 +35,8 @@ MAX_CARD_ERRORS: Final = 500
 MAX_QUOTED_KEY: Final = 200
 """Characters of an unknown key that an error repeats."""
 
-MAX_INTEGER_BITS: Final = 14_280
-"""Integers beyond about 4300 digits have no text form in Python, hence none in JSON."""
+MAX_INTEGER_DIGITS: Final = 4_300
+"""Longest integer Python turns into text or reads from it, hence the longest in JSON."""
+
+MAX_INTEGER_BITS: Final = 14_284
+"""The bits of the largest integers certain to stay within `MAX_INTEGER_DIGITS`."""

@@ -34,6 +34,7 @@ from canon_hermes_plugin.domain.cards.size import exact_size_fault, size_fault
 
 _MISSING: Final = object()
 _TOTAL_ACTIONS: Final = RUNTIME_CARD_LIMITS["totalActions"]
+UNKNOWN_KEY: Final = "must not have the key"
 _CUT: Final = "card has more errors than are listed here: repair these first"
 
 # Entries are charged the fewest bytes a valid one takes. A document with more than this to visit exceeds the byte cap
@@ -217,9 +218,7 @@ class _Walk:
     def unknown(self, node: _Node) -> None:
         for name in node.value:
             if name not in node.plan.names:
-                self.add(
-                    node.path, f'must not have the key "{_quotable(name)}": allowed are {_names(node.plan.record)}'
-                )
+                self.add(node.path, f'{UNKNOWN_KEY} "{quotable(name)}": allowed are {_names(node.plan.record)}')
 
     def key(self, node: _Node, key: Key) -> None:
         """Examine one key of an object, present or not."""
@@ -290,7 +289,7 @@ def _any_of(tags: frozenset[str]) -> str:
     return " or ".join(sorted(tags))
 
 
-def _quotable(name: object) -> str:
+def quotable(name: object) -> str:
     """Return a key as bounded text on one line."""
     if not isinstance(name, str):
         try:

@@ -10,6 +10,7 @@ from canon_hermes_plugin.cli.output import remember_encodings
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
+    "card": ("canon_hermes_plugin.cli.card", "Check a card file, start from an example, see it as plain text."),
     "sandbox": ("canon_hermes_plugin.cli.sandbox", "Try the plugin on this machine, without account or network."),
     "install": ("canon_hermes_plugin.cli.install", "Enable the plugin and the platform in Hermes."),
 }

@@ -39,6 +39,10 @@ class Screen:
         self.unicode = _encodes(self._stream, "\u00b7\u2026")
         self.terminal = self._stream.isatty()
 
+    def encodes(self, sample: str) -> bool:
+        """Tell whether the stream can show these characters as they are."""
+        return _encodes(self._stream, sample)
+
     def line(self, text: str, style: str = "") -> None:
         """Print ``text`` and a line end, in a rich ``style`` where there are styles."""
         if self.terminal:
