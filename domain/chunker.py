@@ -24,6 +24,9 @@ _SMALLEST_BUDGET: Final = 4
 
 _WINDOW_CHARS: Final = 400
 _WINDOW_BYTES: Final = _WINDOW_CHARS * 4
+_SPACES_TRIED: Final = 16
+"""Spaces that marks are attached to are no separators; so many of them in a row, and the cut is hard."""
+
 _CLUSTER_BYTES: Final = 128
 """Nearly every cluster is shorter; a longer one costs a look at the whole part."""
 
@@ -77,15 +80,17 @@ def split(text: str, max_bytes: int = PART_BYTES) -> list[str]:
         msg = f"max_bytes must be at least {_SMALLEST_BUDGET}, not {max_bytes}"
         raise ValueError(msg)
     budget = min(max_bytes, SERVER_TEXT_BYTES)
-    text = text.rstrip()
+    if len(text) <= budget:
+        text = replace_lone_surrogates(text.rstrip())
+        if utf8_len(text) <= budget:
+            return [text] if _visible(text) else []
     try:
         data = text.encode()
     except UnicodeEncodeError:
         text = _SURROGATES.sub(_repair, text)
         data = text.encode()
-    if len(data) <= budget:
-        return [text] if _visible(text) else []
-    return _Cutter(data, budget).parts()
+    blank = len(_trailing_space(text).encode())
+    return _Cutter(data, len(data) - blank, budget).parts()
 
 
 def _repair(match: re.Match[str]) -> str:
@@ -93,15 +98,27 @@ def _repair(match: re.Match[str]) -> str:
     return found.encode("utf-16", "surrogatepass").decode("utf-16") if len(found) > 1 else "\ufffd"
 
 
+def _trailing_space(text: str) -> str:
+    """Return the white space at the end of ``text``, without copying all of it."""
+    size = 64
+    while True:
+        tail = text[-size:]
+        kept = tail.rstrip()
+        if kept or size >= len(text):
+            return tail[len(kept) :]
+        size *= 8
+
+
 def _visible(text: str) -> bool:
     return bool(text.strip(_INVISIBLE))
 
 
 class _Cutter:
-    """One pass over one text. Offsets are byte offsets; a *cut* is (end of the part, start of the rest)."""
+    """One pass over ``data[:end]``. Offsets are byte offsets; a *cut* is (end of the part, start of the rest)."""
 
-    def __init__(self, data: bytes, budget: int) -> None:
+    def __init__(self, data: bytes, end: int, budget: int) -> None:
         self._data = data
+        self._end = end
         self._budget = budget
         self._fences = FencedBlocks(data)
         self._carriage = b"\r" in data
@@ -109,7 +126,7 @@ class _Cutter:
     def parts(self) -> list[str]:
         parts: list[str] = []
         data, start, opener = self._data, 0, b""
-        while len(data) - start > self._budget - len(opener):
+        while self._end - start > self._budget - len(opener):
             end, rest, block = self._cut(start, self._budget - len(opener))
             body = data[start:end].decode()
             if block is None:
@@ -120,7 +137,7 @@ class _Cutter:
             if _visible(body):
                 parts.append(part)
             start = rest
-        body = data[start:].decode()
+        body = data[start : self._end].decode()
         if _visible(body):
             parts.append(opener.decode() + body)
         return parts
@@ -164,27 +181,44 @@ class _Cutter:
 
     def _free_cut(self, start: int, room: int, floor: int) -> tuple[int, int]:
         """Return the best cut of at most ``room`` bytes after ``floor``, blind to fences."""
-        limit = _char_start(self._data, start + room)
-        for separator in (b"\n\n", b"\n") if not self._carriage else (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n"):
-            at = self._last(separator, floor, limit)
-            if at > floor:
-                carriage = self._carriage and at > floor + 1 and self._data[at - 1 : at + 1] == b"\r\n"
-                return at - carriage, at + len(separator)
+        data = self._data
+        limit = _char_start(data, start + room)
+        left = max(floor + 1, limit - _WINDOW_BYTES)
+        line = data.rfind(b"\n", left, limit)
+        if line >= 0:
+            found = self._paragraph(left, line + 1, limit) or self._line(left, line, limit)
+            if found is not None:
+                return found
         at = limit
-        while (at := self._last(b" ", floor, at, limit)) > floor:
+        for _ in range(_SPACES_TRIED):
+            at = data.rfind(b" ", left, at)
+            if at < 0 or not self._is_near(at, limit):
+                break
             if self._is_free_standing(at):
                 return at, at + 1
         return self._hard_cut(start, limit, floor)
 
-    def _last(self, separator: bytes, floor: int, end: int, limit: int = 0) -> int:
-        """Return where ``separator`` stands last before ``end`` and within the window before ``limit``, or -1."""
-        data, limit = self._data, limit or end
-        left = limit - _WINDOW_CHARS
-        at = data.rfind(separator, max(floor + 1, left), end)
-        if at >= 0 or left <= floor:
-            return at
-        at = data.rfind(separator, max(floor + 1, limit - _WINDOW_BYTES), min(end, left + len(separator) - 1))
-        return at if at >= 0 and len(data[at:limit].decode()) <= _WINDOW_CHARS else -1
+    def _paragraph(self, left: int, end: int, limit: int) -> tuple[int, int] | None:
+        """Return the cut around the last paragraph break in ``data[left:end]``."""
+        at, size = self._data.rfind(b"\n\n", left, end), 2
+        if self._carriage:
+            wide = self._data.rfind(b"\r\n\r\n", left, end)
+            if wide >= 0 and wide + 2 >= at:
+                at, size = wide, 4
+            elif at > left and self._data[at - 1 : at] == b"\r":
+                at, size = at - 1, 3
+            elif at >= 0 and self._data[at - 1 : at] == b"\r":
+                return None
+        return (at, at + size) if at >= 0 and self._is_near(at, limit) else None
+
+    def _line(self, left: int, line: int, limit: int) -> tuple[int, int] | None:
+        """Return the cut around the line break that ends at ``line``."""
+        at = line - 1 if self._carriage and self._data[line - 1 : line] == b"\r" else line
+        return (at, line + 1) if at >= left and self._is_near(at, limit) else None
+
+    def _is_near(self, at: int, limit: int) -> bool:
+        """Tell whether at most 400 characters lie between ``at`` and ``limit``."""
+        return limit - at <= _WINDOW_CHARS or len(self._data[at:limit].decode()) <= _WINDOW_CHARS
 
     def _is_free_standing(self, at: int) -> bool:
         """Tell whether the space at ``at`` is a cluster of its own."""

@@ -1,18 +1,21 @@
 """Finds fenced code blocks in UTF-8 text, so that a cut can respect them.
 
-Works on bytes and byte offsets, in one pass: every line is looked at once at most. It refuses to know budgets and
+Works on bytes and byte offsets, in one pass. It refuses to know budgets and
 where to cut.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-_TICKS: Final = b"```"
-_TILDES: Final = b"~~~"
+_FENCE: Final = rb"[ \t]*(?:```|~~~)"
+_FENCE_SIZE: Final = 3
+_FIRST_LINE: Final = re.compile(_FENCE)
+_LATER_LINE: Final = re.compile(rb"\n" + _FENCE)  # a literal start lets the search jump from line to line
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,49 +57,34 @@ class FencedBlocks:
         start, close, end = self._spans[index]
         body = self._data.find(b"\n", start, close) + 1 or close
         opener = self._data[start:body].rstrip()
-        indent = opener[: len(opener) - len(opener.lstrip())]
-        return FencedBlock(start, body, close, end, opener, indent + _marker(opener.lstrip()))
+        fence = opener.lstrip(b" \t")
+        marker = fence[: len(fence) - len(fence.lstrip(fence[:1]))]
+        return FencedBlock(start, body, close, end, opener, opener[: len(opener) - len(fence)] + marker)
 
 
 def _spans(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Yield start, start of the closing line, and end of every block."""
-    find = data.find
-    ticks, tildes = find(_TICKS), find(_TILDES)
-    position = 0
-    while ticks >= 0 or tildes >= 0:
-        hit = ticks if tildes < 0 or 0 <= ticks < tildes else tildes
-        start = data.rfind(b"\n", position, hit) + 1 or position
-        end = find(b"\n", hit)
-        end = len(data) if end < 0 else end
-        marker = _marker(data[hit:end])
-        opens = (start == hit or data[start:hit].isspace()) and not (
-            hit == ticks and find(b"`", hit + len(marker), end) >= 0
-        )
-        position = end
-        if opens:
-            close, position = _closing(data, marker, end)
-            yield start, close, position
-        if 0 <= ticks < position:
-            ticks = find(_TICKS, position)
-        if 0 <= tildes < position:
-            tildes = find(_TILDES, position)
+    opened, marker, size = -1, b"", len(data)
+    for start, fence in _fence_lines(data):
+        end = data.find(b"\n", fence)
+        end = size if end < 0 else end
+        line = data[fence:end].rstrip()
+        if opened < 0:
+            info = line.lstrip(line[:1])
+            if b"`" not in info or line[:1] == b"~":  # else it is inline code
+                opened, marker = start, line[: len(line) - len(info)]
+        elif line == marker or (line.startswith(marker) and not line.strip(marker[:1])):
+            yield opened, start, end
+            opened = -1
+    if opened >= 0:
+        yield opened, size, size
 
 
-def _closing(data: bytes, marker: bytes, position: int) -> tuple[int, int]:
-    """Return start and end of the line that closes a fence opened with ``marker``; both are the text's end if none."""
-    hit = data.find(marker, position)
-    while hit >= 0:
-        start = data.rfind(b"\n", position, hit) + 1
-        end = data.find(b"\n", hit)
-        end = len(data) if end < 0 else end
-        line = data[start:end].strip()
-        if line == marker or line == marker[:1] * len(line):
-            return start, end
-        position = end
-        hit = data.find(marker, end)
-    return len(data), len(data)
-
-
-def _marker(text: bytes) -> bytes:
-    """Return the run of one character that ``text`` begins with."""
-    return text[: len(text) - len(text.lstrip(text[:1]))]
+def _fence_lines(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start of every line that begins with a fence, and the start of the fence."""
+    first = _FIRST_LINE.match(data)
+    if first is not None:
+        yield 0, first.end() - _FENCE_SIZE
+    if b"`" in data or b"~" in data:
+        for match in _LATER_LINE.finditer(data):
+            yield match.start() + 1, match.end() - _FENCE_SIZE

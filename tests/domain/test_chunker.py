@@ -213,3 +213,38 @@ def test_reopened_parts_are_balanced_where_the_text_is() -> None:
     text = ("```js\n" + "let value = 1;\n" * 30 + "```\n" + "prose " * 20 + "\n\n") * 40
     for part in split(text, 500):
         assert part.count("```") % 2 == 0
+
+
+def by_the_book(text: str, budget: int) -> list[str]:
+    """The algorithm of turns §5.2 as it is written, one character at a time; blank parts dropped (H14)."""
+    parts, rest = [], text.rstrip()
+    while len(rest.encode()) > budget:
+        cut = len(rest.encode()[:budget].decode(errors="ignore"))
+        first = max(1, cut - 400)
+        for separator in ("\n\n", "\n", " "):
+            at = rest[:cut].rfind(separator)
+            if at >= first:
+                parts.append(rest[:at])
+                rest = rest[at + len(separator) :]
+                break
+        else:
+            parts.append(rest[:cut])
+            rest = rest[cut:]
+    return [part for part in (*parts, rest) if part.strip()]
+
+
+plain = st.lists(
+    st.sampled_from(
+        ["\n\n", "\n", " ", "word ", "x" * 350, "\u05e9" * 60, "\u65e5" * 500, "\U0001f600" * 90, "a b", "\n\n\n"]
+    ),
+    max_size=60,
+).map("".join)
+
+
+@given(plain, st.one_of(st.integers(4, 30), st.integers(1000, 4096)))
+@example("\u65e5" * 1000 + " " + "\u65e5" * 262 + "\n" + "x" * 4000, 3800)
+@example("a" * 3400 + "\n" + "b" * 5000, 3800)
+@example("a" * 3399 + "\n\n" + "b" * 5000, 3800)
+@example("a " + "b" * 401 + "c" * 5000, 403)
+def test_plain_text_is_split_by_the_book(text: str, budget: int) -> None:
+    assert split(text, budget) == by_the_book(text, budget)
