@@ -61,14 +61,21 @@ class Segment:
         text: its whole text.
         finalized: whether the host closed it; sticky.
         appended: it came complete, outside the edit flow.
-        commentary: it cannot be part of the answer unless the confirmed text says so.
+        past: a tool call began, or silence was lifted, after it was opened.
+        during_tool: it was opened while a tool call ran.
     """
 
     bubble: str
     text: str
     finalized: bool = False
     appended: bool = False
-    commentary: bool = False
+    past: bool = False
+    during_tool: bool = False
+
+    @property
+    def commentary(self) -> bool:
+        """Whether it cannot be part of the answer unless the confirmed text says so."""
+        return self.past or self.during_tool
 
 
 def _join(segments: list[Segment]) -> str:
@@ -108,7 +115,7 @@ class Output:
 
     def open(self, content: str, *, finalized: bool) -> str:
         """Open a streamed bubble and return its id."""
-        return self._add(Segment("", sanitize(content), finalized, commentary=bool(self._running)))
+        return self._add(Segment("", sanitize(content), finalized, during_tool=bool(self._running)))
 
     def append(self, content: str) -> str:
         """Take a complete text outside the edit flow and return its bubble id.
@@ -119,7 +126,7 @@ class Output:
         text = sanitize(content)
         last = self._segments[-1] if self._segments else None
         if last is not None and not last.appended and _skeleton(last.text) == _skeleton(text):
-            last.finalized, last.commentary, last.text = True, False, text
+            last.finalized, last.past, last.during_tool, last.text = True, False, False, text
             return last.bubble
         return self._add(Segment("", text, finalized=True, appended=True))
 
@@ -145,7 +152,7 @@ class Output:
     def retreat(self) -> None:
         """Turn everything said so far into commentary."""
         for segment in self._segments:
-            segment.commentary = True
+            segment.past = True
 
     def confirm(self, text: str) -> None:
         """Take the host's authoritative final text of the run."""
@@ -188,7 +195,7 @@ class Output:
         live = [segment for segment in self._segments if not segment.commentary]
         if not live and self._running:
             # The end of a tool call was never told; the text after it must not be lost.
-            live = self._segments[-1:]
+            live = [segment for segment in self._segments[-1:] if not segment.past]
         while live and not live[-1].finalized:
             live.pop()
         return _join(self._kept(live)) if live else None

@@ -9,30 +9,10 @@ from canon_hermes_plugin.domain.turns.coordinator import TurnCoordinator
 from canon_hermes_plugin.domain.turns.model import HostText, TurnStart
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
+from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
 from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock, settle
 
 CONVERSATION = "conv_81"
-
-
-class Lanes:
-    """The host's sessions as a test wants them."""
-
-    def __init__(self) -> None:
-        self.paused: set[str] = set()
-        self.depth: dict[str, int] = {}
-        self.interleave = True
-
-    def pause_typing(self, conversation_id: str) -> None:
-        self.paused.add(conversation_id)
-
-    def resume_typing(self, conversation_id: str) -> None:
-        self.paused.discard(conversation_id)
-
-    def queue_depth(self, session_key: str) -> int:
-        return self.depth.get(session_key, 0)
-
-    def supports_interleave(self) -> bool:
-        return self.interleave
 
 
 class Bench:
@@ -41,7 +21,7 @@ class Bench:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.canon = MemoryCanon(clock=self.clock)
-        self.lanes = Lanes()
+        self.lanes = MemoryLanes()
         self.tasks = RecordedTasks()
         self.coordinator = TurnCoordinator(
             canon=self.canon, lanes=self.lanes, clock=self.clock, ids=SeededIds(7), tasks=self.tasks
@@ -84,6 +64,12 @@ class Bench:
     @property
     def states(self) -> list[str]:
         return [publication.state for publication in self.canon.turns]
+
+
+@pytest.fixture(scope="session")
+def bench_type() -> type[Bench]:
+    """For tests that need many benches, or one on a loop of their own."""
+    return Bench
 
 
 @pytest.fixture
