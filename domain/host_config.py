@@ -5,13 +5,17 @@ Pure: the configuration comes in as data. Shapes that the host ignores are told 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
+
+from canon_hermes_plugin.ports.profiles import PlatformSettings
 
 PLUGIN = "canon-hermes"
 PLATFORM = "canon"
 
+_REFERENCE = re.compile(r"\$\{([^}]+)\}")
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 
@@ -90,6 +94,36 @@ def platform_section(config: Mapping[str, Any], name: str = PLATFORM) -> dict[st
     if extra:
         merged["extra"] = extra
     return merged
+
+
+def expanded(value: Any, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - decoded YAML
+    """Return ``value`` with every ``${VARIABLE}`` that is set replaced, in all depths, as the host does."""
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: environ.get(found[1], found[0]), value)
+    if is_mapping(value):
+        return {key: expanded(entry, environ) for key, entry in value.items()}
+    return [expanded(entry, environ) for entry in value] if is_sequence(value) else value
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether decoded YAML is a mapping."""
+    return isinstance(value, Mapping)
+
+
+def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    """Tell whether decoded YAML is a list."""
+    return isinstance(value, list)
+
+
+def credentials_section(config: Mapping[str, Any], environ: Mapping[str, str]) -> PlatformSettings:
+    """Return what the platform's settings say about credentials."""
+    section = expanded(platform_section(config), environ)
+    extra = section.get("extra")
+    return PlatformSettings(
+        api_key=section.get("api_key"),
+        token=section.get("token"),
+        extra=extra if is_mapping(extra) else {},
+    )
 
 
 def truth(value: object, *, default: bool) -> bool:

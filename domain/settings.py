@@ -124,13 +124,11 @@ BOOTSTRAP = Setting(
     secret=True,
 )
 
+DIRECT_SETTINGS = (API_KEY, ENVIRONMENT_ID, BASE_URL, STREAM_URL, RTDB_URL, FIREBASE_API_KEY)
+"""What together makes a direct connection."""
+
 CREDENTIAL_SETTINGS = (
-    API_KEY,
-    ENVIRONMENT_ID,
-    BASE_URL,
-    STREAM_URL,
-    RTDB_URL,
-    FIREBASE_API_KEY,
+    *DIRECT_SETTINGS,
     AGENT,
     HOME,
     AGENTS_FILE,

@@ -60,7 +60,11 @@ class Outcome:
 class Watcher(Protocol):
     """Sees the registration progress; shows it or not."""
 
-    def resumed(self, request_id: str) -> None:
+    def asked(self, request_id: str, total: float) -> None:
+        """Learn that Canon took the request and the owner is asked; waiting takes at most ``total`` seconds."""
+        ...
+
+    def resumed(self, request_id: str, total: float) -> None:
         """Learn that an earlier request is taken up; new answers are not used."""
         ...
 
@@ -172,7 +176,7 @@ class _Run:
     async def _start(self) -> Event:
         if self._ticket is None:
             return Event.FRESH
-        self._watcher.resumed(self._ticket.request_id)
+        self._watcher.resumed(self._ticket.request_id, self._total)
         return Event.STORED if record.is_stored(self._entry, self._existing) else Event.RESUMED
 
     async def _submit(self) -> Event:
@@ -199,7 +203,10 @@ class _Run:
     async def _record(self) -> Event:
         ticket = self._known_ticket()
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return await self._keep(record.submitted(self._entry, ticket, now))
+        kept = await self._keep(record.submitted(self._entry, ticket, now))
+        if kept is Event.OK:
+            self._watcher.asked(ticket.request_id, self._total)
+        return kept
 
     async def _wait(self) -> Event:
         left = self._total - self._elapsed()

@@ -60,12 +60,6 @@ def encodable(text: str, stream: IO[Any]) -> str:
         return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def harmless(text: str, limit: int = 200) -> str:
-    """Return remote text for one line of a terminal: no control characters, no direction marks, bounded."""
-    shown = "".join(mark if mark.isprintable() else "?" for mark in text)
-    return shown if len(shown) <= limit else f"{shown[: limit - 3]}..."
-
-
 def _can_encode(text: str, stream: IO[Any]) -> bool:
     try:
         text.encode(_encoding(stream))

@@ -61,7 +61,11 @@ class World:
         self.play(self.fail.get("switch"))
 
     # Watcher
-    def resumed(self, request_id):
+    def asked(self, request_id, total):
+        assert self.pending.load()["ops"]["requestId"] == request_id, "a shown request can be resumed"
+        self.diary.append(f"asked {request_id}")
+
+    def resumed(self, request_id, total):
         self.diary.append(f"resumed {request_id}")
 
     def waiting(self, request_id, elapsed, total):
@@ -88,6 +92,7 @@ async def test_an_approved_registration_is_saved_acknowledged_switched_and_clear
     assert outcome.good
     assert world.diary == [
         "register",
+        "asked req_1",
         "poll req_1 tok",
         "pending 3/300",
         "poll req_1 tok",

@@ -1,0 +1,65 @@
+"""Drives a program through a pseudo-terminal, as a person would."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Session:
+    """One run of the command line on a pseudo-terminal."""
+
+    def __init__(self, *arguments, environ):
+        self._master, slave = pty.openpty()
+        self._seen = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "canon_hermes_plugin.cli", *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**environ, "TERM": "xterm-256color", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
+            start_new_session=True,
+        )
+        os.close(slave)
+
+    def expect(self, text, seconds=30):
+        """Read until ``text`` shows up behind everything expected before."""
+        deadline = time.monotonic() + seconds
+        while text not in self._seen:
+            if not self._read(deadline - time.monotonic()):
+                raise AssertionError(f"{text!r} did not show up in:\n{self._seen}")
+        self._seen = self._seen[self._seen.index(text) + len(text) :]
+
+    def type(self, line=""):
+        os.write(self._master, f"{line}\n".encode())
+
+    def answer(self, question, line=""):
+        self.expect(question)
+        self.type(line)
+
+    def interrupt(self):
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self, seconds=30):
+        """Read to the end; return the exit code and what was not expected yet."""
+        deadline = time.monotonic() + seconds
+        while self._read(deadline - time.monotonic()):
+            pass
+        os.close(self._master)
+        return self.process.wait(seconds), self._seen
+
+    def _read(self, seconds):
+        if not select.select([self._master], [], [], max(seconds, 0))[0]:
+            return False
+        try:
+            chunk = os.read(self._master, 65536)
+        except OSError:  # the last process on the terminal is gone
+            return False
+        self._seen += ANSI.sub("", chunk.decode("utf-8", "replace"))
+        return bool(chunk)
