@@ -57,7 +57,7 @@ class CanonHttp:
         self._link = link
         self._check = EnvironmentCheck(link, proofs or RecentProofs(link.clock))
         self._timeout = phase_seconds
-        self._api = link.connection.base_url
+        self._api = link.environment.base_url
 
     async def verify(self) -> None:
         await self._check.verify()

@@ -55,7 +55,7 @@ class EnvironmentCheck:
         """Return when both addresses prove the identity, or did so recently. Concurrent calls probe once."""
         if self._turn is None:
             self._turn = asyncio.Lock()
-        environment = self._link.connection.environment
+        environment = self._link.environment
         async with self._turn:
             if self._proofs.recent(environment):
                 return
@@ -71,7 +71,7 @@ class EnvironmentCheck:
         except CanonError as error:
             failure = f"the {which} address does not answer: {error}"
         else:
-            judge(answer, self._link.connection.environment, which)
+            judge(answer, self._link.environment, which)
         if failure:
             raise EnvironmentUnreachableError(failure)
 

@@ -18,7 +18,7 @@ import httpx
 from canon_hermes_plugin.infrastructure.canon import retry
 from canon_hermes_plugin.infrastructure.canon.address import bearer
 from canon_hermes_plugin.ports.errors import CanonApiError, CanonError, CanonTransportError, MalformedResponseError
-from canon_hermes_plugin.ports.profiles import Connection
+from canon_hermes_plugin.ports.profiles import Connection, Environment
 from canon_hermes_plugin.ports.time import Clock
 
 REST_TIMEOUT = 30.0
@@ -64,16 +64,18 @@ class CanonLink:
     """An HTTP client with credentials, owned by one event loop.
 
     Args:
-        connection: addresses and key.
+        target: addresses and key; an environment alone when there is no key yet, for setup.
         clock: reads ``Retry-After`` dates.
         transport: replaces the network, for tests.
     """
 
     def __init__(
-        self, connection: Connection, *, clock: Clock, transport: httpx.AsyncBaseTransport | None = None
+        self, target: Connection | Environment, *, clock: Clock, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        self.connection = connection
-        bearer(connection.api_key)  # refuses a broken key before the first request
+        self.environment = target if isinstance(target, Environment) else target.environment
+        self._api_key = None if isinstance(target, Environment) else target.api_key
+        if self._api_key is not None:
+            bearer(self._api_key)  # refuses a broken key before the first request
         self.clock = clock
         self._client = httpx.AsyncClient(transport=transport, follow_redirects=False, timeout=REST_TIMEOUT)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -148,8 +150,8 @@ class CanonLink:
 
     def _headers(self, request: Request) -> list[tuple[bytes, bytes]]:
         headers: dict[str, str | bytes] = dict(request.headers)
-        if request.authorized:
-            headers["Authorization"] = bearer(self.connection.api_key)
+        if request.authorized and self._api_key is not None:
+            headers["Authorization"] = bearer(self._api_key)
         if request.authorized or request.content is not None:
             headers["Content-Type"] = "application/json"
         return [

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from canon_hermes_plugin.infrastructure.canon.address import join
 from canon_hermes_plugin.infrastructure.canon.link import CanonLink, Request, encode
-from canon_hermes_plugin.infrastructure.canon.wire import as_object, first_of
+from canon_hermes_plugin.infrastructure.canon.wire import first_of
 from canon_hermes_plugin.ports.errors import MalformedResponseError
 from canon_hermes_plugin.ports.profiles import Connection, Environment
 from canon_hermes_plugin.ports.registration import (
@@ -40,7 +40,7 @@ class HttpRegistration:
 
     def __init__(self, link: CanonLink) -> None:
         self._link = link
-        self._base = link.connection.base_url
+        self._base = link.environment.base_url
 
     async def register(self, request: RegistrationRequest) -> RegistrationTicket:
         body: dict[str, Any] = {
@@ -64,7 +64,7 @@ class HttpRegistration:
         url = join(self._base, "agents", "status", ticket.request_id)
         answer = await self._link.call(Request("GET", url, headers=_headers(ticket), authorized=False))
         return RegistrationAnswer(
-            status=_DECISIONS.get(as_object(answer).get("status"), "pending"),
+            status=_DECISIONS.get(first_of(answer, "status"), "pending"),
             api_key=_secret(answer, "apiKey"),
             agent_id=first_of(answer, "agentId"),
             agent_name=first_of(answer, "agentName") or first_of(answer, "agentId"),

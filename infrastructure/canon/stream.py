@@ -159,7 +159,7 @@ class CanonSse:
         headers: dict[str, str | bytes] = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if self._cursor.value is not None:
             headers["Last-Event-ID"] = self._cursor.value.encode("utf-8")
-        return Request("GET", f"{self._link.connection.stream_url}/agents/stream?events={EVENTS}", headers=headers)
+        return Request("GET", f"{self._link.environment.stream_url}/agents/stream?events={EVENTS}", headers=headers)
 
     async def _refusal(self, response: httpx.Response) -> CanonError | None:
         status = response.status_code

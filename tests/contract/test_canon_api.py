@@ -114,14 +114,6 @@ async def world(request):
     await world.close()
 
 
-@pytest.fixture(params=[MemoryWorld], ids=["memory"])
-async def full_world(request):
-    """The worlds whose Canon knows verbs and interactions."""
-    world = request.param()
-    yield world
-    await world.close()
-
-
 def message(text="hello", message_id="m-1", **more):
     return OutboundMessage(CHAT, text, message_id, metadata={**FINAL, **more})
 
@@ -245,8 +237,8 @@ async def test_ten_mebibytes_is_the_limit_of_an_upload(world):
         await world.api.upload(Upload(CHAT, bytes(10_485_761), "image/png"))
 
 
-async def test_silence_is_acknowledged(full_world):
-    value = await full_world.api.call_verb("no_reply", envelope={"conversationId": CHAT}, value={"reason": "given"})
+async def test_silence_is_acknowledged(world):
+    value = await world.api.call_verb("no_reply", envelope={"conversationId": CHAT}, value={"reason": "given"})
     assert value["status"] == "acknowledged"
 
 
@@ -270,24 +262,24 @@ def key_of(body):
     return {name: body[name] for name in ("interactionKind", "conversationId", "approvalId")}
 
 
-async def test_an_interaction_echoes_the_effective_responder_and_expiry_and_is_pending(full_world):
-    created = await full_world.api.create_interaction(approval(responseUserId="user_dana"))
+async def test_an_interaction_echoes_the_effective_responder_and_expiry_and_is_pending(world):
+    created = await world.api.create_interaction(approval(responseUserId="user_dana"))
     assert (created["responseUserId"], created["expiresAt"]) == ("user_dana", 4_000_000_000_000)
-    assert (await full_world.api.consume_interaction(key_of(approval())))["status"] == "pending"
+    assert (await world.api.consume_interaction(key_of(approval())))["status"] == "pending"
 
 
-async def test_an_interaction_id_can_never_be_used_again(full_world):
-    await full_world.api.create_interaction(approval())
+async def test_an_interaction_id_can_never_be_used_again(world):
+    await world.api.create_interaction(approval())
     with pytest.raises(CanonApiError) as failure:
-        await full_world.api.create_interaction(approval())
+        await world.api.create_interaction(approval())
     assert failure.value.status_code == 409
 
 
-async def test_a_cancelled_interaction_is_over_and_an_unknown_one_is_404(full_world):
-    await full_world.api.create_interaction(approval())
-    await full_world.api.consume_interaction({**key_of(approval()), "cancel": True})
+async def test_a_cancelled_interaction_is_over_and_an_unknown_one_is_404(world):
+    await world.api.create_interaction(approval())
+    await world.api.consume_interaction({**key_of(approval()), "cancel": True})
     with pytest.raises(CanonApiError) as failure:
-        await full_world.api.consume_interaction(key_of(approval("hermes-unknown")))
+        await world.api.consume_interaction(key_of(approval("hermes-unknown")))
     assert failure.value.status_code == 404
 
 
