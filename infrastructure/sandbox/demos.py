@@ -54,7 +54,7 @@ def long_answer(size: int = 12_000) -> str:
     return "\n\n".join([*paragraphs, "That was the whole answer."])
 
 
-def picture(width: int = 96, height: int = 64) -> bytes:
+def picture(width: int = 48, height: int = 32) -> bytes:
     """Return a small PNG with a colour gradient."""
     rows = b"".join(
         b"\0" + bytes(value for x in range(width) for value in (x * 255 // width, y * 255 // height, 160))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ MODEL_NAME = "scripted-model"
 _TITLE = "Sandbox conversation"
 _GATE_LIMIT = 120.0
 _NEW_MESSAGE = "[New message]"
+_SYSTEM_NOTE = re.compile(r"\n\s*\[System note: [^\]]*\]\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class ModelRequest:
 
     Attributes:
         body: the request body.
-        user_text: the text of the newest user message, without the host's background block.
+        user_text: the text of the newest user message, without the host's background block and notes.
         round: how many tool rounds were answered since then (0 for the first answer).
         streaming: whether chunks were asked for. Auxiliary calls of the host ask for none.
     """
@@ -274,7 +276,7 @@ def _since_user(body: Json) -> list[Json]:
 
 def _user_text(body: Json) -> str:
     texts = [_text_of(message.get("content")) for message in _messages(body) if message.get("role") == "user"]
-    return texts[-1].rsplit(_NEW_MESSAGE, 1)[-1].strip() if texts else ""
+    return _SYSTEM_NOTE.sub("", texts[-1].rsplit(_NEW_MESSAGE, 1)[-1]).strip() if texts else ""
 
 
 def _text_of(content: Any) -> str:  # noqa: ANN401 - the chat API's content is a string or a list of parts

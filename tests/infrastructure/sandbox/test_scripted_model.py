@@ -79,7 +79,8 @@ def test_chunking_loses_no_text(model):
 def test_background_and_content_parts_are_read_as_the_host_writes_them(model):
     complete(model, user("<old demo long>\n\n[New message]\nhi"), tools=["terminal"])
     complete(model, user([{"type": "text", "text": "parts"}]))
-    assert model.user_texts() == ["hi", "parts"]
+    complete(model, user("demo\n\n[System note: the user's very first message.]"))
+    assert model.user_texts() == ["hi", "parts", "demo"]
     assert model.requests[0].tool_names == ["terminal"]
 
 

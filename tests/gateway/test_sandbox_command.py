@@ -1,0 +1,99 @@
+"""``canon-hermes sandbox`` as a newcomer runs it: a process of its own, from the first line to the last file."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.gateway
+PROC = Path("/proc")
+COMMAND = [sys.executable, "-m", "canon_hermes_plugin.cli", "sandbox"]
+
+
+def environment(tmp_path):
+    return {**os.environ, "TMPDIR": str(tmp_path), "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+
+
+def run(tmp_path, *arguments, **options):
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(tmp_path),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=110,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("streaming", ["--streaming", "--no-streaming"])
+def test_one_message_gets_exactly_one_complete_answer_and_leaves_nothing_behind(tmp_path, streaming):
+    result = run(tmp_path, "--say", "hello", streaming)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Dana: hello" in result.stdout
+    assert result.stdout.count("turn_complete") == 1
+    assert "\x1b" not in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_say_it_reads_lines_until_the_input_ends(tmp_path):
+    result = run(tmp_path, input="first\n\nsecond\n")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert [result.stdout.count(f'You wrote: "{word}"') for word in ("first", "second")] == [1, 1]
+
+
+def test_an_ascii_terminal_gets_ascii(tmp_path):
+    result = subprocess.run(
+        [*COMMAND, "--say", "\u05e9"],
+        env={**environment(tmp_path), "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        timeout=110,
+        check=False,
+    )
+    assert result.returncode == 0
+    assert b"Dana: \\u05e9" in result.stdout
+    assert b"- Hermes: turn_complete" in result.stdout
+
+
+def test_a_termination_signal_stops_the_gateway_and_removes_the_files(tmp_path):
+    process = subprocess.Popen(
+        COMMAND, env=environment(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    try:
+        timer = threading.Timer(100, process.kill)
+        timer.start()
+        for line in process.stdout:
+            if "connected" in line:
+                break
+        (root,) = tmp_path.iterdir()
+        process.send_signal(signal.SIGTERM)
+        process.stdin.close()
+        assert process.wait(30) == 0
+        timer.cancel()
+    finally:
+        process.kill()
+        process.stdout.close()
+    assert not root.exists()
+    assert not _processes_naming(str(root))
+
+
+def _processes_naming(text):
+    """The processes that mention ``text`` in their environment; one may still be on its way out."""
+    deadline = time.monotonic() + 5
+    while True:
+        found = [path for path in PROC.glob("[0-9]*/environ") if text in _read(path)]
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.05)
+
+
+def _read(path):
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
