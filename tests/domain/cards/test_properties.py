@@ -65,6 +65,22 @@ def test_every_card_the_table_allows_is_accepted(maker, data):
     assert made == before
 
 
+def calls(value) -> int:
+    """Count the function calls a verdict takes, which no machine's speed can blur."""
+    count = 0
+
+    def tally(_frame, event, _argument):
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(tally)
+    try:
+        validate_card(value)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
 def assert_breaks(maker, made) -> None:
     for change in maker.breaks(made):
         errors = validate_card(change.of(made))["errors"]
@@ -268,25 +284,17 @@ def test_long_and_unprintable_keys_are_quoted_bounded_on_one_line():
     ],
 )
 def test_work_stays_linear_in_the_size_of_the_document(grow):
-    """Counts the function calls, which no machine's speed can blur."""
-
-    def calls(value) -> int:
-        count = 0
-
-        def tally(_frame, event, _argument):
-            nonlocal count
-            count += event in {"call", "c_call"}
-
-        sys.setprofile(tally)
-        try:
-            validate_card(value)
-        finally:
-            sys.setprofile(None)
-        return count
-
     small, large = calls(grow(1_000)), calls(grow(4_000))
     assert large <= 4 * small + 200
     assert calls(grow(400_000)) <= 60 * small + 200_000
+
+
+def test_a_document_far_too_large_costs_no_more_than_a_few_full_cards():
+    points = [{"x": "a", "y": 1}] * 24
+    chart = {"kind": "chart", "chart": "bar", "series": [{"points": points}] * 6}
+    full, over = card(*[chart] * 11), card(*[chart] * 5_000)
+    assert validate_card(full) == VALID
+    assert calls(over) <= 5 * calls(full)
 
 
 @pytest.mark.parametrize(
