@@ -1,6 +1,6 @@
 """Carries decisions to the model: receipts, the periodic scan, the start-up reconcile and wakes (§9.7 to §9.10).
 
-One instance lives as long as one connection. It orders the steps and trusts no receipt: whatever a receipt says, the
+Works while it is open, which is as long as a connection. It orders the steps and trusts no receipt: whatever a receipt says, the
 decision comes from the canonical consume. Nothing here raises into the event stream (D9).
 """
 
@@ -39,31 +39,39 @@ class ChatFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """What one connection offers: where to ask, whom to wake, how to describe a conversation."""
+class ReceiverPorts:
+    """Where to ask, whom to wake, and who runs the work."""
 
     canon: InteractionPort
     inbox: HostInbox
     tasks: Tasks
-    describe: Callable[[str], ChatFacts]
 
 
 @final
 class ApprovalReceiver:
-    """Takes receipts and finishes what earlier processes left open."""
+    """Takes receipts and finishes what earlier processes left open.
 
-    def __init__(self, desk: ApprovalDesk, connection: Connection, clock: Clock) -> None:
+    Attributes:
+        describe: how a conversation is known to the host; set when that is known.
+    """
+
+    def __init__(self, desk: ApprovalDesk, ports: ReceiverPorts, clock: Clock) -> None:
+        self.describe: Callable[[str], ChatFacts] = lambda _: ChatFacts()
         self._desk = desk
-        self._on = connection
+        self._on = ports
         self._clock = clock
-        self._open = True
+        self._open = False
         self._resuming: set[str] = set()
         self._again: set[str] = set()
         self._backoff = recovery.ScanBackoff()
         self._seen: dict[str, Mapping[str, Any]] = {}
 
+    def open(self) -> None:
+        """Begin to work: the connection is up."""
+        self._open = True
+
     def close(self) -> None:
-        """Stop starting work: the connection is over. Running work is the task group's to end."""
+        """Stop starting work: the connection is over. Running work is its owner's to end."""
         self._open = False
 
     async def offer(self, payload: Mapping[str, Any]) -> bool:
@@ -192,7 +200,7 @@ class ApprovalReceiver:
         approval_id, conversation = str(entry["approvalId"]), str(entry["conversationId"])
         payload = self._seen.get(approval_id)
         message = _message_of(payload or {})
-        facts = self._on.describe(conversation)
+        facts = self.describe(conversation)
         made = {
             "conversationId": conversation,
             "canonDetachedApproval": {"approvalId": approval_id, "decision": entry["decision"]},

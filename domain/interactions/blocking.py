@@ -1,11 +1,12 @@
 """Questions the host puts while its run blocks: clarify and exec approval (interactions §7).
 
-One instance lives as long as one connection. It creates the request, waits in the background and brings the answer to
+It creates the request, waits in the background and brings the answer to
 the very question it belongs to. It knows neither the host's modules nor how a turn publishes its state.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -160,8 +161,10 @@ class BlockingRequests:
         )
         try:
             answer = await wait_for_answer(self._on.canon, opened, self._on.clock)
-        except AbandonedError:
+        except (AbandonedError, asyncio.CancelledError) as ended:
             self._queue.drop(key, approval_id)
+            if isinstance(ended, asyncio.CancelledError):
+                raise
         except CanonError as error:
             logger.debug("canon approval %s: wait ended (%s)", approval_id, error.code)
             self._queue.answer(key, approval_id, "deny")

@@ -11,11 +11,14 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
+from canon_hermes_plugin.domain.approvals.desk import ApprovalDesk
+from canon_hermes_plugin.domain.media.captures import CapturedMedia
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import SessionContext
 from canon_hermes_plugin.ports.interactions import BriefAccess
+from canon_hermes_plugin.ports.profiles import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +37,40 @@ class LiveTurns(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+class LivePrompts(Protocol):
+    """The part of the prompts that hooks on agent threads report to."""
+
+    def approval_closed(self, session_key: str, command: str) -> None:
+        """The host closed one of its waits; any thread."""
+        ...
+
+
+class HeldMedia(Protocol):
+    """The bytes of recent messages (turns §9.5); any thread."""
+
+    def read(self, conversation_id: str, message_id: str) -> tuple[CapturedMedia, ...]:
+        """Return what is held of one message."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LiveAdapter:
-    """One connected adapter: its turns, and how to reach Canon with its own key and addresses."""
+    """One connected agent as code on tool threads sees it.
+
+    Attributes:
+        turns: its open turns.
+        prompts: its open prompts.
+        captures: the media of its recent messages.
+        desk: its approvals.
+        connection: its own key and addresses.
+        access: brief clients with them.
+    """
 
     turns: LiveTurns
+    prompts: LivePrompts
+    captures: HeldMedia
+    desk: ApprovalDesk
+    connection: Connection
     access: BriefAccess
 
 
@@ -51,9 +83,9 @@ class LiveAdapters:
         self._adapters: list[LiveAdapter] = []
 
     def add(self, adapter: LiveAdapter) -> None:
-        """Note a connected adapter."""
+        """Note a connected adapter; idempotent."""
         with self._lock:
-            self._adapters.append(adapter)
+            self._adapters = [*(item for item in self._adapters if item is not adapter), adapter]
 
     def remove(self, adapter: LiveAdapter) -> None:
         """Forget a disconnected adapter; idempotent."""
@@ -64,6 +96,13 @@ class LiveAdapters:
         """Return the connected adapters."""
         with self._lock:
             return list(self._adapters)
+
+    def approval_closed(self, command: object = "", session_key: object = "", surface: object = "", **_: object) -> None:
+        """Observe the host's ``post_approval_response`` on an agent thread."""
+        if surface != "gateway":
+            return
+        for item in self.all():
+            item.prompts.approval_closed(str(session_key), str(command))
 
     def owning(self, conversation_id: str) -> list[LiveAdapter]:
         """Return the adapters that have an open turn in the conversation."""
@@ -114,3 +153,7 @@ class SilenceReport:
                 await canon.call_verb("no_reply", envelope=envelope, value=value)
         except (CanonError, TimeoutError, OSError) as error:
             logger.debug("silence of %s not reported (%s)", conversation_id, type(error).__name__)
+
+
+LIVE: Final = LiveAdapters()
+"""The adapters of this process: the host loads the plugin once and builds adapters for it."""
