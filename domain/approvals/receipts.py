@@ -1,7 +1,7 @@
 """Carries decisions to the model: receipts, the periodic scan, the start-up reconcile and wakes (§9.7 to §9.10).
 
-Works while it is open, which is as long as a connection. It orders the steps and trusts no receipt: whatever a receipt says, the
-decision comes from the canonical consume. Nothing here raises into the event stream (D9).
+Works while it is open, which is as long as a connection. It orders the steps and trusts no receipt: whatever one says,
+the decision comes from the canonical consume. Nothing here raises into the event stream (D9).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ command than the one it was given for (D2): where the host cannot be told, young
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast, final
@@ -15,6 +16,7 @@ from canon_hermes_plugin.ports.interactions import ExecChoice, HostWait
 
 COMMAND_LIMIT: Final = 4_000
 REASON_LIMIT: Final = 1_000
+_ECHO_LIMIT: Final = 256
 _SESSION_RULES: Final = frozenset({"approve-all", "approve-tool"})
 
 
@@ -88,6 +90,7 @@ class ExecQueue:
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[_Open]] = {}
+        self._echoes: Counter[tuple[str, str]] = Counter()
 
     def taken(self, session_key: str) -> list[HostWait]:
         """Return the host waits that already belong to a request."""
@@ -117,9 +120,15 @@ class ExecQueue:
             self._advance(session_key)
 
     def host_closed(self, session_key: str, command: str) -> None:
-        """The host closed its oldest wait for ``command``: its late answer must not reach another one."""
+        """The host closed its oldest wait for ``command``: its late answer must not reach another one.
+
+        The host also reports what we settled ourselves; waits it lets us identify tell by themselves.
+        """
+        if self._echoes[session_key, command] > 0:
+            self._echoes[session_key, command] -= 1
+            return
         for item in self._sessions.get(session_key, []):
-            if item.command == command and not item.closed:
+            if item.command == command and not item.closed and not item.wait.exact:
                 item.closed = True
                 break
         self._advance(session_key)
@@ -133,9 +142,12 @@ class ExecQueue:
         for item in list(items):
             oldest = items[0] is item
             if not item.closed and item.choice is not None and (item.wait.exact or oldest):
-                item.wait.settle(item.choice)
+                if item.wait.settle(item.choice) and not item.wait.exact:
+                    self._echoes[session_key, item.command] += 1
                 item.closed = True
             if item.closed:
                 items.remove(item)
         if not items:
             self._sessions.pop(session_key, None)
+            if len(self._echoes) > _ECHO_LIMIT:
+                self._echoes.clear()

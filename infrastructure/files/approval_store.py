@@ -47,6 +47,8 @@ SETTLED_HIGH: Final = 128
 """More settled entries than this in the ledger file, and the oldest move to the history …"""
 SETTLED_LOW: Final = 64
 """… until this many are left: the newest, which older installs can still answer from."""
+PROCESS_ID: Final = secrets.token_hex(16)
+"""Names this process in claims; informational only."""
 STRAY_SECONDS: Final = 3600.0
 _LOCK_POLL: Final = 0.004
 _mutexes: dict[Path, threading.RLock] = {}

@@ -119,3 +119,19 @@ def _is_entry(entry: HostEntry) -> bool:
 
 def _seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+
+def platform_section(name: str) -> dict[str, Any]:
+    """Return ``platforms.<name>`` of the host's configuration; empty when it cannot be read."""
+    read = getattr(_module("hermes_cli.config"), "read_raw_config", None)
+    try:
+        raw: object = read() if callable(read) else None
+    except Exception:  # noqa: BLE001 - an unreadable configuration is the host's to report
+        return {}
+    for keys in (("platforms", name), ("gateway", "platforms", name)):
+        section: object = raw
+        for key in keys:
+            section = cast("dict[str, Any]", section).get(key) if isinstance(section, dict) else None
+        if isinstance(section, dict):
+            return cast("dict[str, Any]", section)
+    return {}

@@ -15,6 +15,7 @@ from canon_hermes_plugin.domain.approvals.desk import ApprovalDesk
 from canon_hermes_plugin.domain.media.captures import CapturedMedia
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.infrastructure.hermes import compat_approvals
 from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import SessionContext
 from canon_hermes_plugin.ports.interactions import BriefAccess
@@ -97,12 +98,14 @@ class LiveAdapters:
         with self._lock:
             return list(self._adapters)
 
-    def approval_closed(self, command: object = "", session_key: object = "", surface: object = "", **_: object) -> None:
+    def approval_closed(
+        self, command: object = "", session_key: object = "", surface: object = "", **_: object
+    ) -> None:
         """Observe the host's ``post_approval_response`` on an agent thread."""
         if surface != "gateway":
             return
         for item in self.all():
-            item.prompts.approval_closed(str(session_key), str(command))
+            item.prompts.approval_closed(str(session_key), compat_approvals.redacted(str(command)))
 
     def owning(self, conversation_id: str) -> list[LiveAdapter]:
         """Return the adapters that have an open turn in the conversation."""

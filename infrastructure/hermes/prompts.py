@@ -6,7 +6,6 @@ inside, or the host would post a plain-text prompt *and* the exception's words.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
@@ -99,10 +98,12 @@ class Prompts:
 
 
 class PromptSurface:
-    """The adapter's prompt methods. ``prompts`` is ``None`` while nothing is connected."""
+    """The adapter's prompt methods. :attr:`prompts` is ``None`` while nothing is connected."""
 
-    prompts: Prompts | None = None
-    _owner: asyncio.AbstractEventLoop | None = None
+    @property
+    def prompts(self) -> Prompts | None:
+        """What carries the prompts out."""
+        return None
 
     async def send_clarify(  # noqa: PLR0913, PLR0917 - the host's signature (hermes-host §8.3)
         self,
@@ -139,15 +140,6 @@ class PromptSurface:
         return await self.prompts.exec_approval(
             str(chat_id), command, session_key, description, smart_denied=bool(smart_denied)
         )
-
-    def approval_closed(
-        self, command: object = "", session_key: object = "", surface: object = "", **_: object
-    ) -> None:
-        """Observe ``post_approval_response`` on any thread: the host closed one of its waits."""
-        prompts, owner = self.prompts, self._owner
-        if surface != "gateway" or prompts is None or owner is None or owner.is_closed():
-            return
-        owner.call_soon_threadsafe(prompts.requests.host_closed, str(session_key), str(command))
 
 
 async def _answer(asking: Awaitable[Mapping[str, Any]]) -> HostObject:

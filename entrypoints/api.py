@@ -1,0 +1,274 @@
+"""The public functions for code that runs inside a Canon turn: other plugins' tools, scripts the agent calls (§10).
+
+Every function acts in the current conversation and asks the human of the current turn: there is no way to name another
+conversation or person. The async ones may be awaited on any event loop and never block it. Importing this module loads
+neither the host nor the HTTP client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from canon_hermes_plugin.cards import interactive, validate_card
+
+if TYPE_CHECKING:
+    from canon_hermes_plugin.domain.interactions.actions import ActionDeps
+    from canon_hermes_plugin.ports.host import SessionSnapshot
+
+MAX_UPLOAD_BYTES: Final = 10_485_760
+
+
+@dataclass(frozen=True)
+class CanonTurnContext:
+    """Where the calling code runs.
+
+    Attributes:
+        conversation_id: the Canon conversation of the turn.
+        user_id: the human who triggered it; ``None`` for agents and background work.
+        user_name: their display name, untrusted.
+        session_id: the host's session.
+        message_id: the Canon message that triggered the turn.
+    """
+
+    conversation_id: str
+    user_id: str | None = None
+    user_name: str | None = None
+    session_id: str | None = None
+    message_id: str | None = None
+
+
+@dataclass(frozen=True)
+class CanonInboundMedia:
+    """One attachment of the message that triggered the turn, exactly as it was received.
+
+    Attributes:
+        message_id: the Canon message it came with.
+        attachment_index: its place among the message's attachments, from 0.
+        mime_type: descriptive, as declared.
+        file_name: descriptive, a single path component.
+        data: the bytes.
+    """
+
+    message_id: str
+    attachment_index: int
+    mime_type: str
+    file_name: str
+    data: bytes = field(repr=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """Number of bytes."""
+        return len(self.data)
+
+
+def current_canon_turn(*, require_human: bool = False) -> CanonTurnContext:
+    """Return the Canon turn the calling code runs in.
+
+    Args:
+        require_human: refuse turns that no human triggered.
+
+    Raises:
+        RuntimeError: this is no Canon turn, or no human triggered it.
+    """
+    snapshot = _snapshot()
+    if snapshot.platform != "canon" or not snapshot.conversation_id:
+        raise RuntimeError("This code does not run inside a Canon turn")
+    if require_human and not snapshot.user_id:
+        raise RuntimeError("No human triggered this Canon turn, so nobody can be asked")
+    return CanonTurnContext(
+        conversation_id=snapshot.conversation_id,
+        user_id=snapshot.user_id,
+        user_name=snapshot.user_name,
+        session_id=snapshot.session_id,
+        message_id=snapshot.message_id,
+    )
+
+
+def current_canon_inbound_media() -> tuple[CanonInboundMedia, ...]:
+    """Return the attachments of the current turn's message; none when nothing was captured or it was evicted.
+
+    Raises:
+        RuntimeError: this is no Canon turn, or it has no message.
+    """
+    turn = current_canon_turn()
+    if not turn.message_id:
+        raise RuntimeError("No Canon message triggered this turn")
+    from canon_hermes_plugin.infrastructure.hermes.live import LIVE
+
+    held = [item for adapter in LIVE.all() for item in adapter.captures.read(turn.conversation_id, turn.message_id)]
+    return tuple(
+        CanonInboundMedia(item.message_id, item.index, item.mime_type, item.file_name, item.data) for item in held
+    )
+
+
+async def request_card_for_current_human(
+    card: object, *, timeout_seconds: int = 300, native: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Show an interactive card to the human of this turn and wait for the answer.
+
+    Args:
+        card: a ``canon.card.v1`` object with at least one action.
+        timeout_seconds: 5 to 1,800.
+        native: opaque data of the caller, sent along.
+
+    Returns:
+        The answer (``status``, ``actionId``, ``values``, ``respondedBy``, …), or ``status: timeout``.
+
+    Raises:
+        ValueError: the card is no object, is not valid, or has no action.
+        RuntimeError: no human triggered this turn, or Canon routed the card to, or was answered by, somebody else.
+        CanonApiError: Canon refused.
+    """
+    _check_card(card, actions=True)
+    turn = current_canon_turn(require_human=True)
+    result = await _ask_card(card, turn, native, timeout_seconds, wait=True)
+    asked = cast("Mapping[str, Any]", result.get("request") or {}).get("responseUserId")
+    if asked is not None and asked != turn.user_id:
+        raise RuntimeError("Canon routed the card to another person than the one of this turn")
+    return result
+
+
+async def send_card_to_current_conversation(card: object, *, native: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Show a card without actions in this turn's conversation; returns at once.
+
+    Raises:
+        ValueError: the card is no object, is not valid, or has an action.
+        RuntimeError: this is no Canon turn.
+        CanonApiError: Canon refused.
+    """
+    _check_card(card, actions=False)
+    return await _ask_card(card, current_canon_turn(), native, 300, wait=False)
+
+
+async def upload_media_for_current_conversation(
+    data: bytes, mime_type: str, *, file_name: str | None = None
+) -> dict[str, Any]:
+    """Store bytes at Canon for this turn's conversation and return Canon's object (``url``, usually ``attachment``).
+
+    Raises:
+        RuntimeError: this is no Canon turn.
+        TypeError: ``data`` is not ``bytes``.
+        ValueError: ``data`` is empty or larger than 10,485,760 bytes, or ``mime_type`` has no ``/``.
+        CanonApiError: Canon refused.
+    """
+    turn = current_canon_turn()
+    given: object = data
+    if not isinstance(given, bytes):
+        raise TypeError("data must be bytes")
+    if not 0 < len(data) <= MAX_UPLOAD_BYTES:
+        raise ValueError(f"data must hold 1 to {MAX_UPLOAD_BYTES} bytes, not {len(data)}")
+    mime = str(mime_type).strip().lower()
+    if "/" not in mime:
+        raise ValueError("mime_type must look like image/png")
+    from canon_hermes_plugin.ports.canon import Upload
+
+    deps = await _deps()
+    async with deps.access.verified() as canon:
+        return dict(await canon.upload(Upload(turn.conversation_id, data, mime, file_name)))
+
+
+async def request_detached_approval_for_current_human(
+    *,
+    title: str | None = None,
+    question: str | None = None,
+    options: list[str] | None = None,
+    context: str | dict[str, Any] | None = None,
+    timeout_seconds: int | None = None,
+) -> dict[str, Any]:
+    """Ask the human of this turn for a decision that may take hours; returns ``status: pending`` at once.
+
+    Args:
+        title: heading, shown in 128 characters.
+        question: what is to be decided; title or question is needed.
+        options: up to 8 options to show; the answer is allow or deny all the same.
+        context: a text, or up to 6 rows of label and value.
+        timeout_seconds: 5 to 259,200 (72 hours, the default).
+
+    Raises:
+        RuntimeError: no human triggered this turn, the ledger cannot be used, or Canon asked somebody else.
+        ValueError: neither title nor question has text.
+        CanonApiError: Canon refused.
+    """
+    turn = current_canon_turn(require_human=True)
+    from canon_hermes_plugin.domain.approvals.creation import ApprovalOrder
+    from canon_hermes_plugin.domain.approvals.question import build_question
+    from canon_hermes_plugin.domain.interactions.limits import detached_timeout
+
+    order = ApprovalOrder(
+        question=build_question(title=title, question=question, options=options, context=context),
+        conversation_id=turn.conversation_id,
+        responder=turn.user_id,
+        timeout_ms=detached_timeout(timeout_seconds) * 1000,
+    )
+    deps = await _deps()
+    result = dict(await deps.creation.request(order, deps.access.verified))
+    if result.get("responseUserId") not in {None, turn.user_id}:
+        raise RuntimeError("Canon asked another person than the one of this turn")
+    return result
+
+
+async def check_detached_approval(approval_id: str) -> dict[str, Any]:
+    """Return where a detached approval of this conversation stands.
+
+    Returns:
+        ``status`` is ``resolved`` (with ``decision``), ``pending``, ``expired`` or ``unknown``; the last is no denial.
+
+    Raises:
+        ValueError: ``approval_id`` is blank.
+        RuntimeError: this is no Canon turn, or the ledger cannot be used.
+        PermissionError: the approval belongs to another conversation; nothing was asked.
+        CanonApiError: Canon could not be asked.
+    """
+    wanted = str(approval_id).strip()
+    if not wanted:
+        raise ValueError("approval_id must not be blank")
+    turn = current_canon_turn()
+    from canon_hermes_plugin.domain.interactions.actions import ToolActions
+
+    return dict(await ToolActions(await _deps()).check(wanted, turn.conversation_id))
+
+
+def _snapshot() -> SessionSnapshot:
+    from canon_hermes_plugin.infrastructure.hermes.host import HermesSessionContext
+
+    return HermesSessionContext().snapshot()
+
+
+async def _deps() -> ActionDeps:
+    from canon_hermes_plugin import decisions
+
+    adapters = decisions.LIVE.all()
+    return await asyncio.to_thread(decisions.action_deps, adapters[0] if len(adapters) == 1 else None)
+
+
+async def _ask_card(
+    card: object, turn: CanonTurnContext, native: dict[str, Any] | None, timeout_seconds: int, *, wait: bool
+) -> dict[str, Any]:
+    from canon_hermes_plugin.domain.interactions.limits import coerce_timeout
+    from canon_hermes_plugin.domain.interactions.questions import CardOrder, Questions
+
+    order = CardOrder(
+        card=cast("Mapping[str, Any]", card),
+        conversation_id=turn.conversation_id,
+        seconds=coerce_timeout(timeout_seconds),
+        responder=turn.user_id if wait else None,
+        wait=wait,
+        strict=wait,
+        extras={"native": dict(native)} if native else {},
+    )
+    deps = await _deps()
+    async with deps.access.verified() as canon:
+        return dict(await Questions(canon, deps.clock, deps.interrupted).ask_card(order))
+
+
+def _check_card(card: object, *, actions: bool) -> None:
+    if not isinstance(card, dict):
+        raise ValueError("card must be an object")  # noqa: TRY004 - the contract's exception
+    verdict = validate_card(cast("object", card))
+    if not verdict["ok"]:
+        raise ValueError("the card is not valid: " + "; ".join(verdict["errors"]))
+    if interactive(cast("object", card)) is not actions:
+        raise ValueError("the card needs an action" if actions else "the card must not have actions")
