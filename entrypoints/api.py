@@ -155,8 +155,7 @@ async def upload_media_for_current_conversation(
         CanonApiError: Canon refused.
     """
     turn = current_canon_turn()
-    given: object = data
-    if not isinstance(given, bytes):
+    if not _is_bytes(data):
         raise TypeError("data must be bytes")
     if not 0 < len(data) <= MAX_UPLOAD_BYTES:
         raise ValueError(f"data must hold 1 to {MAX_UPLOAD_BYTES} bytes, not {len(data)}")
@@ -231,6 +230,10 @@ async def check_detached_approval(approval_id: str) -> dict[str, Any]:
     return dict(await ToolActions(await _deps()).check(wanted, turn.conversation_id))
 
 
+def _is_bytes(value: object) -> bool:
+    return isinstance(value, bytes)
+
+
 def _snapshot() -> SessionSnapshot:
     from canon_hermes_plugin.infrastructure.hermes.host import HermesSessionContext
 
@@ -239,8 +242,9 @@ def _snapshot() -> SessionSnapshot:
 
 async def _deps() -> ActionDeps:
     from canon_hermes_plugin import decisions
+    from canon_hermes_plugin.infrastructure.hermes.live import LIVE
 
-    adapters = decisions.LIVE.all()
+    adapters = LIVE.all()
     return await asyncio.to_thread(decisions.action_deps, adapters[0] if len(adapters) == 1 else None)
 
 

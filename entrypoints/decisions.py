@@ -1,7 +1,7 @@
 """Composition of what asks people from tool threads: the model's tool and the public API (interactions §3, §10).
 
-Works inside the gateway, where a connected adapter lends its credentials, ledger and turns, and outside of it, where the
-credentials are resolved from the environment. Heavy parts are imported on first use.
+Works inside the gateway, where a connected adapter lends its credentials, ledger and turns, and outside of it, where
+the credentials are resolved from the environment. Heavy parts are imported on first use.
 """
 
 from __future__ import annotations
