@@ -13,26 +13,36 @@ from functools import partial
 from threading import Lock
 from typing import Any, cast
 
+from canon_hermes_plugin import decisions as human
+from canon_hermes_plugin.domain.approvals.desk import ApprovalDesk
+from canon_hermes_plugin.domain.approvals.receipts import ApprovalReceiver, ChatFacts, ReceiverPorts
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts
 from canon_hermes_plugin.domain.inbound.service import InboundPorts, InboundService
+from canon_hermes_plugin.domain.interactions.blocking import BlockingDeps, BlockingRequests
 from canon_hermes_plugin.domain.media.captures import CaptureStore
 from canon_hermes_plugin.domain.media.intake import MediaIntake
 from canon_hermes_plugin.domain.profiles.resolution import CredentialResolver
 from canon_hermes_plugin.domain.turns.coordinator import TurnCoordinator
 from canon_hermes_plugin.domain.turns.model import Verbosity
 from canon_hermes_plugin.domain.verbosity import resolve_verbosity
+from canon_hermes_plugin.infrastructure.canon.access import HttpBriefAccess
 from canon_hermes_plugin.infrastructure.canon.client import CanonHttp
 from canon_hermes_plugin.infrastructure.canon.health import RecentProofs
 from canon_hermes_plugin.infrastructure.canon.link import CanonLink
 from canon_hermes_plugin.infrastructure.canon.stream import CanonSse
+from canon_hermes_plugin.infrastructure.files.approval_store import PROCESS_ID
 from canon_hermes_plugin.infrastructure.files.environment_catalog import packaged_catalog
 from canon_hermes_plugin.infrastructure.files.profile_store import FileProfileStore
 from canon_hermes_plugin.infrastructure.hermes import compat, config
 from canon_hermes_plugin.infrastructure.hermes.adapter import OVERFLOW_LIMIT, build_adapter
+from canon_hermes_plugin.infrastructure.hermes.decisions import DecisionParts, Decisions, PromptReports
 from canon_hermes_plugin.infrastructure.hermes.hooks import HOOKS
 from canon_hermes_plugin.infrastructure.hermes.host import HermesSessionContext
 from canon_hermes_plugin.infrastructure.hermes.lanes import HermesLanes
+from canon_hermes_plugin.infrastructure.hermes.live import LIVE, LiveAdapter
 from canon_hermes_plugin.infrastructure.hermes.media import HermesMediaCache
+from canon_hermes_plugin.infrastructure.hermes.prompts import Prompts
+from canon_hermes_plugin.infrastructure.hermes.questions import HermesQuestions
 from canon_hermes_plugin.infrastructure.hermes.runtime import CanonRuntime, Links, OwnIdentity
 from canon_hermes_plugin.infrastructure.hermes.services import Services
 from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
@@ -45,15 +55,6 @@ from canon_hermes_plugin.ports.profiles import Connection, PlatformSettings
 from dependency_injector import containers, providers
 
 
-class NoReceipts:
-    """Stands in for the approvals service where none is composed: no receipt is ours."""
-
-    async def offer(self, payload: Mapping[str, Any]) -> bool:
-        """Leave every receipt alone."""
-        del payload
-        return False
-
-
 class NoMedia:
     """Stands in for the downloader: nothing can be fetched."""
 
@@ -63,13 +64,14 @@ class NoMedia:
         raise MediaError("no downloader")
 
 
-async def _nothing() -> None:
-    """Do nothing with a status publication."""
-
-
 def _chat_info(conversations: ConversationFacts, conversation_id: str) -> Mapping[str, Any]:
     kind = "group" if conversations.chat_kind(conversation_id) == "group" else "dm"
     return {"name": conversations.name(conversation_id), "type": kind}
+
+
+def _chat_facts(conversations: ConversationFacts, conversation_id: str) -> ChatFacts:
+    group = conversations.chat_kind(conversation_id) == "group"
+    return ChatFacts("group" if group else "direct", conversations.name(conversation_id))
 
 
 def _verbosity(settings: config.Settings, kind: ConversationKind) -> Verbosity:
@@ -97,8 +99,8 @@ class PluginContainer(containers.DeclarativeContainer):
     captures = providers.Singleton(CaptureStore, clock.provided.monotonic)
     intake = providers.Singleton(MediaIntake, fetcher, media_cache, captures, clock, settings.provided.protection)
 
-    receipts = providers.Singleton(NoReceipts)
-    on_status = providers.Object(_nothing)
+    ledger = providers.Callable(human.ledger)
+    desk = providers.Singleton(ApprovalDesk, ledger, clock, ids, PROCESS_ID)
 
     shelf = providers.Singleton(Shelf, api, tasks, clock)
     identity = providers.Singleton(OwnIdentity)
@@ -111,6 +113,47 @@ class PluginContainer(containers.DeclarativeContainer):
         ids=ids,
         tasks=providers.Factory(BackgroundTasks),
         seal_bytes=OVERFLOW_LIMIT // 2,
+    )
+    human_tasks = providers.Singleton(BackgroundTasks)
+    receipts = providers.Singleton(
+        ApprovalReceiver, desk, providers.Factory(ReceiverPorts, canon=api, inbox=lanes, tasks=human_tasks), clock
+    )
+    requests = providers.Singleton(
+        BlockingRequests,
+        providers.Factory(
+            BlockingDeps,
+            canon=api,
+            host=providers.Singleton(HermesQuestions),
+            clock=clock,
+            ids=ids,
+            tasks=human_tasks,
+            owner=identity.provided.owner_id,
+            limits=providers.Callable(human.blocking_limits),
+        ),
+    )
+    reports = providers.Singleton(PromptReports, requests)
+    live_adapter = providers.Singleton(
+        LiveAdapter,
+        turns=turns,
+        prompts=reports,
+        captures=captures,
+        desk=desk,
+        connection=connection,
+        access=providers.Factory(HttpBriefAccess, connection, clock),
+    )
+    decisions = providers.Singleton(
+        Decisions,
+        providers.Factory(
+            DecisionParts,
+            desk=desk,
+            receiver=receipts,
+            prompts=providers.Factory(Prompts, requests, turns, session_context),
+            reports=reports,
+            live=providers.Object(LIVE),
+            adapter=live_adapter,
+            tasks=human_tasks,
+            agent_id=identity.provided.agent_id,
+        ),
     )
     inbound = providers.Singleton(
         InboundService,
@@ -126,7 +169,8 @@ class PluginContainer(containers.DeclarativeContainer):
             stream=stream,
             listener=inbound,
             busy_conversations=lanes.provided.busy_conversations,
-            on_status=on_status,
+            on_status=decisions.provided.beat,
+            on_stop=decisions.provided.stop,
         ),
         clock,
         identity,
@@ -164,11 +208,14 @@ def services_of(container: PluginContainer) -> Services:
     turns, lanes, inbound = container.turns(), container.lanes(), container.inbound()
     lanes.serve(turns)
     HOOKS.serve(turns, lanes.run_finished)
+    container.desk().identity = human.identity_of(container.connection())
+    container.receipts().describe = partial(_chat_facts, inbound.conversations)
     return Services(
         turns=turns,
         lanes=lanes,
         runtime=container.runtime(),
         fetcher=container.fetcher(),
+        decisions=container.decisions(),
         verbosity=partial(_verbosity, container.settings()),
         chat_info=partial(_chat_info, inbound.conversations),
         background=inbound.context_for,

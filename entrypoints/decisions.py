@@ -18,6 +18,8 @@ from canon_hermes_plugin.domain.approvals.creation import ApprovalCreation
 from canon_hermes_plugin.domain.approvals.desk import ApprovalDesk
 from canon_hermes_plugin.domain.approvals.ownership import LedgerIdentity
 from canon_hermes_plugin.domain.interactions.actions import ActionDeps, ToolActions
+from canon_hermes_plugin.domain.interactions.blocking import BlockingLimits
+from canon_hermes_plugin.domain.interactions.limits import setting_timeout
 from canon_hermes_plugin.domain.profiles.resolution import CredentialResolver
 from canon_hermes_plugin.domain.profiles.rules import viable_names
 from canon_hermes_plugin.infrastructure.canon.access import HttpAccess
@@ -47,6 +49,14 @@ def ledger_at(home: Path) -> FileLedger:
 def ledger() -> FileLedger:
     """Return the ledger of the Canon home the environment names."""
     return ledger_at(canon_paths(os.environ).home)
+
+
+def blocking_limits() -> BlockingLimits:
+    """Return how long the host's own questions stay open (interactions §7.2)."""
+    return BlockingLimits(
+        clarify=setting_timeout(os.environ.get("HERMES_CLARIFY_TIMEOUT")),
+        approval=setting_timeout(os.environ.get("HERMES_APPROVAL_TIMEOUT")),
+    )
 
 
 def connection() -> Connection:

@@ -17,6 +17,7 @@ from canon_hermes_plugin.domain.cards.teach import SKILL_DESCRIPTION, SKILL_NAME
 from canon_hermes_plugin.infrastructure.files.locations import canon_paths
 from canon_hermes_plugin.infrastructure.hermes import config
 from canon_hermes_plugin.infrastructure.hermes.hooks import HOOKS
+from canon_hermes_plugin.infrastructure.hermes.tool import CanonTool, ToolRunner
 from canon_hermes_plugin.ports.errors import ConfigurationError
 
 _LOG = logging.getLogger(__name__)
@@ -57,8 +58,20 @@ def register(ctx: Any) -> None:  # noqa: ANN401 - the host's untyped plugin cont
 
 
 def _register_tools(ctx: Any) -> None:  # noqa: ANN401 - the host's untyped plugin context
-    """Register the model-facing tool."""
-    del ctx
+    """Register the model-facing tool; what carries it out is composed at its first call."""
+    CanonTool(_tool_actions, _agent_resolves).register(ctx)
+
+
+async def _tool_actions() -> ToolRunner:
+    from canon_hermes_plugin.decisions import actions
+
+    return await actions()
+
+
+def _agent_resolves() -> bool:
+    from canon_hermes_plugin.decisions import available
+
+    return available()
 
 
 def _register_skill(ctx: Any) -> None:  # noqa: ANN401 - the host's untyped plugin context

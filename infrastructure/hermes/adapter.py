@@ -22,6 +22,7 @@ from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.media_surface import MediaSurface
+from canon_hermes_plugin.infrastructure.hermes.prompts import Prompts, PromptSurface
 from canon_hermes_plugin.ports.canon import TypingStatus
 from canon_hermes_plugin.ports.errors import CanonError, CanonPluginError, ConfigurationError
 from canon_hermes_plugin.ports.host import ConversationKind
@@ -39,7 +40,7 @@ OVERFLOW_LIMIT = 1 << 40
 _T = TypeVar("_T")
 
 
-class CanonSurface(MediaSurface):
+class CanonSurface(PromptSurface, MediaSurface):
     """What the host calls. Mixed into the host's base class by :func:`adapter_class`."""
 
     MAX_MESSAGE_LENGTH = MAX_MESSAGE_LENGTH
@@ -110,6 +111,10 @@ class CanonSurface(MediaSurface):
         if self._opened is None:
             raise CanonError("Canon is not connected yet", retryable=True)
         return self._opened
+
+    @property
+    def prompts(self) -> Prompts | None:
+        return None if self._opened is None else self._opened.decisions.prompts
 
     def _gave_up(self, error: CanonError) -> None:
         """Canon refuses the key for good: tell the host from a task that :meth:`disconnect` does not cancel."""

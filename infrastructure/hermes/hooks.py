@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.model import SubagentEnd, ToolEnd, ToolStart
 from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.infrastructure.hermes.live import LIVE
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class Hooks:
             ("post_tool_call", self.post_tool_call),
             ("subagent_stop", self.subagent_stop),
             ("post_llm_call", self.post_llm_call),
+            ("post_approval_response", LIVE.approval_closed),
         ):
             register(name, callback)
 

@@ -59,7 +59,8 @@ class Links:
         stream: the event side.
         listener: takes events over.
         busy_conversations: returns the conversations with open turns or waiting messages: only those are polled (H36).
-        on_status: runs with each status publication, for example the scan of approval receipts.
+        on_status: runs before each status publication, for example the scan of approval receipts.
+        on_stop: runs when the connection ends; idempotent.
     """
 
     api: CanonApi
@@ -67,6 +68,7 @@ class Links:
     listener: Listener
     busy_conversations: Callable[[], Iterable[str]]
     on_status: Callable[[], Awaitable[None]]
+    on_stop: Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -78,6 +80,10 @@ class OwnIdentity:
     def owner_id(self) -> str | None:
         """Return the agent's owner."""
         return self.known.owner_id
+
+    def agent_id(self) -> str | None:
+        """Return the agent's own id."""
+        return self.known.agent_id
 
 
 @final
@@ -139,6 +145,7 @@ class CanonRuntime:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
+        await self._links.on_stop()
 
     async def _open(self) -> None:
         """Prove environment and key, however long it takes; only permanent refusals end it."""
@@ -189,8 +196,9 @@ class CanonRuntime:
     async def _publish_status(self) -> None:
         while True:
             try:
-                await self._links.api.publish_status(RUNTIME_DESCRIPTOR)
+                # First, so that a failing publication cannot starve it (interactions §9.8).
                 await self._links.on_status()
+                await self._links.api.publish_status(RUNTIME_DESCRIPTOR)
             except CanonError as error:
                 _LOG.debug("runtime status not published: %s", error)
             await self._clock.sleep(STATUS_EVERY)

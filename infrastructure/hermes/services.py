@@ -8,6 +8,7 @@ from typing import Any
 
 from canon_hermes_plugin.domain.turns.coordinator import TurnCoordinator
 from canon_hermes_plugin.domain.turns.model import Verbosity
+from canon_hermes_plugin.infrastructure.hermes.decisions import Decisions
 from canon_hermes_plugin.infrastructure.hermes.lanes import HermesLanes
 from canon_hermes_plugin.infrastructure.hermes.runtime import CanonRuntime
 from canon_hermes_plugin.ports.host import ConversationKind
@@ -25,6 +26,7 @@ class Services:
         fetcher: downloads what the host wants sent from an address.
         verbosity: resolves a turn's verbosity from its kind of conversation.
         chat_info: returns the display name and type of a conversation, as the host names types.
+        decisions: owns what people are asked.
         background: takes out what was said in a conversation without waking anybody (turns §1.4).
     """
 
@@ -32,6 +34,7 @@ class Services:
     lanes: HermesLanes
     runtime: CanonRuntime
     fetcher: MediaFetcher
+    decisions: Decisions
     verbosity: Callable[[ConversationKind], Verbosity]
     chat_info: Callable[[str], Mapping[str, Any]]
     background: Callable[[str], str | None]

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 _DETAIL_LIMIT: Final = 500
 
 
-class Runner(Protocol):
+class ToolRunner(Protocol):
     """Carries out one call."""
 
     async def run(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -38,7 +38,7 @@ class CanonTool:
         available: whether an agent's key resolves.
     """
 
-    def __init__(self, runner: Callable[[], Awaitable[Runner]], available: Callable[[], bool]) -> None:
+    def __init__(self, runner: Callable[[], Awaitable[ToolRunner]], available: Callable[[], bool]) -> None:
         self._runner = runner
         self._available = available
 
