@@ -1,5 +1,7 @@
 """What viewers see while a turn runs, and at which pace (turns §3; H26, H27, H33, H35)."""
 
+import asyncio
+
 import pytest
 from canon_hermes_plugin.domain.turns.limiter import MIN_GAP
 from canon_hermes_plugin.domain.turns.model import ToolEnd, ToolStart
@@ -130,6 +132,45 @@ async def test_h33_turns_side_by_side_do_not_wipe_each_others_view(bench):
     node = bench.canon.nodes["conv_81"]
     assert (node.turn_id, [block["id"] for block in node.blocks]) == (two.id, ["tool:2"])
     assert "turnTrail" not in bench.canon.messages[0].metadata
+
+
+async def test_h33_a_write_that_waited_for_its_place_is_dropped_when_its_turn_ended(bench):
+    one, two = await bench.open(session_key="a"), await bench.open(session_key="b")
+    await bench.clock.advance(1)
+    gate = bench.canon.faults.hold_next("write_node")
+    await bench.stream(one, "One writes")
+    await settle()
+    await bench.stream(two, "Two writes")
+    await settle()
+    await bench.complete(two, "cancelled")
+    gate.set()
+    await bench.clock.advance(1)
+    assert bench.canon.nodes["conv_81"].text == "One writes"
+
+
+async def test_a_quiet_turn_shows_nothing_even_if_it_speaks_before_its_opening_was_published(bench):
+    gate = bench.canon.faults.hold_next("publish_turn")
+    turn = await bench.open(verbosity="quiet")
+    await bench.stream(turn, "The answer")
+    gate.set()
+    await bench.clock.advance(1)
+    assert [write.text for write in writes(bench)] == [""]
+
+
+async def test_the_close_is_published_after_the_answer_whatever_happens_meanwhile(bench):
+    turn = await bench.open()
+    await bench.coordinator.waiting(turn, True)
+    await bench.say(turn, "The answer.", notify=True)
+    gate = bench.canon.faults.hold_next("send")
+    ending = asyncio.ensure_future(bench.coordinator.complete(turn, "success"))
+    await settle()
+    await bench.coordinator.waiting(turn, False)
+    await settle()
+    assert "completed" not in bench.states
+    gate.set()
+    await ending
+    await settle()
+    assert bench.states.count("completed") == 1
 
 
 async def test_open_turns_are_published_again_with_a_fresh_queue_depth_until_they_end(bench):

@@ -91,6 +91,13 @@ def test_field_7_commentary_alone_is_no_answer(output):
     assert output.shown() == "I will look at the files first."
 
 
+def test_h1_text_staged_while_a_tool_runs_is_never_a_candidate(output):
+    output.tool_started("call")
+    finalized(output, "Still working on it.")
+    output.tool_finished("call")
+    assert output.answer() is None
+
+
 def test_text_after_a_tool_whose_end_was_never_told_is_not_lost(output):
     output.tool_started("lost")
     finalized(output, "The answer.")

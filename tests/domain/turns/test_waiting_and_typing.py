@@ -91,6 +91,13 @@ async def test_field_21_a_closed_turn_shows_no_typing(bench):
     assert typing_calls(bench) == [True, False]
 
 
+async def test_field_21_a_closed_turn_shows_no_typing_beside_an_open_one(bench):
+    closed, _ = await bench.open(session_key="a"), await bench.open(session_key="b")
+    await bench.complete(closed)
+    await refresh(bench, closed)
+    assert typing_calls(bench) == []
+
+
 async def test_field_18_a_failed_stop_is_repeated_a_bounded_number_of_times(bench):
     turn = await bench.open()
     await refresh(bench, turn)
@@ -114,7 +121,7 @@ async def test_field_18_a_newer_wish_supersedes_a_stop_that_is_being_repeated(be
     await refresh(bench, on=False)
     await refresh(bench, turn)
     await bench.clock.advance(10)
-    assert bench.canon.typing["conv_81"] is True
+    assert typing_calls(bench) == [True, False, True]
 
 
 async def test_field_18_the_end_of_a_turn_stops_typing_without_the_host(bench):
