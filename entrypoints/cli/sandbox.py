@@ -23,12 +23,13 @@ from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayE
 from canon_hermes_plugin.infrastructure.sandbox.model import ScriptedModel
 from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
 from canon_hermes_plugin.infrastructure.sandbox.server import DIRECT, LoopbackCanon
-from canon_hermes_plugin.infrastructure.sandbox.session import Chat
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat, ForeignAgent
 from canon_hermes_plugin.infrastructure.sandbox.transcript import Line, Transcript
 
 PERSON = "user_dana"
 _STYLES = {"person": "bold cyan", "agent": "bold green", "note": "dim", "ask": "bold yellow", "done": "green"}
 _PACE = 0.02
+_PATIENCE = 24 * 3600.0
 _QUIT = frozenset({"/quit", "/exit"})
 
 
@@ -51,6 +52,7 @@ class SandboxOptions:
     streaming: bool
     port: int
     timeout: float
+    gateway: bool = True
 
 
 @click.command("sandbox")
@@ -60,6 +62,7 @@ class SandboxOptions:
 @click.option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the model's key.")
 @click.option("--keep", is_flag=True, help="Keep the throw-away Hermes home and its logs.")
 @click.option("--streaming/--no-streaming", default=True, show_default=True, help="Let the host stream its answers.")
+@click.option("--no-gateway", is_flag=True, help="Start only Canon and wait for a gateway of yours to connect.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The loopback Canon's port (default: any).")
 @click.option("--timeout", default=120.0, type=click.FloatRange(1), show_default=True, help="Seconds for an answer.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -69,6 +72,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     api_key_env: str | None,
     keep: bool,
     streaming: bool,
+    no_gateway: bool,
     port: int,
     timeout: float,
 ) -> None:
@@ -78,11 +82,11 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     sends your text as a person, prints the conversation and exits; without it, it gives you a prompt until Ctrl-C.
     """
     model = _model_choice(model_url, model_name, api_key_env)
-    options = SandboxOptions(say, model, keep, streaming, port, timeout)
+    options = SandboxOptions(say, model, keep, streaming, port, timeout, gateway=not no_gateway)
     screen = Screen()
     with _ending_on_signals():
         try:
-            _run(options, screen)
+            (_run if options.gateway else _run_without_gateway)(options, screen)
         except GatewayError as error:
             _fail(str(error), error.log)
         except KeyboardInterrupt:
@@ -127,6 +131,17 @@ def _run(options: SandboxOptions, screen: Screen) -> None:
         finally:
             if options.keep:
                 screen.line(f"Kept: {gateway.root}", "dim")
+
+
+def _run_without_gateway(options: SandboxOptions, screen: Screen) -> None:
+    with _canon(options.port) as canon:
+        screen.line("Canon waits for a gateway with this environment (Ctrl-C ends):", "dim")
+        for name, value in canon.environment().items():
+            screen.line(f"{name}={value}")
+        chat = Chat(canon, ForeignAgent())
+        chat.wait_connected(timeout=_PATIENCE)
+        screen.line("A gateway is connected.", "dim")
+        _converse(chat, options, screen)
 
 
 @contextmanager

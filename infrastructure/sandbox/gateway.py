@@ -152,7 +152,7 @@ class Gateway:
         if self._process is None:
             return None
         if self.running:
-            self._process.send_signal(signal.SIGINT)
+            _interrupt(self._process)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_LIMIT)
         return self.kill()
@@ -161,8 +161,7 @@ class Gateway:
         """Kill it and whatever it started, at once; return the exit code."""
         if self._process is None:
             return None
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        _kill_group(self._process)
         return self._process.wait(STOP_LIMIT)
 
     def restart(self, settings: GatewaySettings | None = None) -> None:
@@ -266,6 +265,23 @@ def _command() -> list[str]:
     script = Path(sys.executable).parent / ("hermes.exe" if os.name == "nt" else "hermes")
     start = [str(script)] if script.exists() else [sys.executable, "-m", "hermes_cli.main"]
     return [*start, "gateway", "run"]
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Ask for an orderly end: SIGINT gives exit code 0, where there are signals (hermes-host §13.2)."""
+    if os.name == "nt":
+        process.terminate()
+    else:
+        process.send_signal(signal.SIGINT)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and what it started. Its session is its own, so nobody else is in the group."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _read(path: Path) -> str:

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError
+from canon_hermes_plugin.infrastructure.sandbox.gateway import GatewayError
 from canon_hermes_plugin.infrastructure.sandbox.records import DurableMessage, Json
 from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 
@@ -43,10 +43,33 @@ class Answer:
         return "\n".join(message.text for message in self.messages)
 
 
+class Agent(Protocol):
+    """Whatever answers: a gateway of ours, or one that somebody else runs."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it can still answer."""
+        ...
+
+    def log(self, lines: int = 40) -> str:
+        """Return the end of its log."""
+        ...
+
+
+class ForeignAgent:
+    """An agent somebody else runs: always believed to live, its log is not ours."""
+
+    running = True
+
+    def log(self, lines: int = 40) -> str:
+        del lines
+        return "(the agent writes its own log)"
+
+
 class Chat:
     """Talks to the agent behind a gateway. Give each test a conversation of its own: ``direct()``, ``group()``."""
 
-    def __init__(self, canon: LoopbackCanon, gateway: Gateway) -> None:
+    def __init__(self, canon: LoopbackCanon, gateway: Agent) -> None:
         self.canon = canon
         self.gateway = gateway
 

@@ -78,3 +78,17 @@ def test_ctrl_c_during_say_is_130(monkeypatch):
     monkeypatch.setattr(sandbox, "_run", interrupted)
     assert run("--say", "hi").exit_code == 130
     assert run().exit_code == 0
+
+
+def test_without_a_gateway_it_prints_the_environment_for_one_and_waits(monkeypatch):
+    seen = {}
+
+    def connected(chat, timeout):
+        seen.update(running=chat.gateway.running, key=chat.canon.identity.api_key)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sandbox.Chat, "wait_connected", connected)
+    result = run("--no-gateway")
+    assert result.exit_code == 0
+    assert f"CANON_API_KEY={seen['key']}" in result.output
+    assert seen["running"]

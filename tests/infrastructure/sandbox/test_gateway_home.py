@@ -1,0 +1,134 @@
+"""The throw-away home holds what the contract asks, the child sees nothing of the caller, and nothing survives."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from canon_hermes_plugin.infrastructure.sandbox import gateway as module
+from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
+
+CANON = {"CANON_BASE_URL": "http://127.0.0.1:1"}
+
+
+def settings(**fields):
+    return GatewaySettings(**{"canon": CANON, "model_url": "http://127.0.0.1:2/v1", **fields})
+
+
+@pytest.fixture
+def child(monkeypatch):
+    """Replaces the gateway by a Python program."""
+
+    def replace(code):
+        monkeypatch.setattr(module, "_command", lambda: [sys.executable, "-c", code])
+
+    return replace
+
+
+def config_of(gateway):
+    return json.loads((gateway.home / "config.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_child_inherits_only_the_bare_necessities(tmp_path, monkeypatch):
+    monkeypatch.setenv("CANON_API_KEY", "the caller's")
+    monkeypatch.setenv("HERMES_HOME", "the caller's")
+    monkeypatch.setenv("OPENAI_API_KEY", "the caller's")
+    environment = Gateway(settings(env={"LANG": "", "EXTRA": "1"}), root=tmp_path).environment()
+    assert "the caller's" not in environment.values()
+    assert environment["HOME"].startswith(str(tmp_path))
+    assert environment["HERMES_HOME"].startswith(str(tmp_path))
+    assert environment["CANON_BASE_URL"] == CANON["CANON_BASE_URL"]
+    assert environment["EXTRA"] == "1"
+    assert "LANG" not in environment
+
+
+@pytest.mark.parametrize(("url", "reaches"), [("http://127.0.0.1:2/v1", False), ("https://models.example/v1", True)])
+def test_the_network_is_reachable_only_for_a_model_that_is_there(tmp_path, monkeypatch, url, reaches):
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
+    proxy = Gateway(settings(model_url=url), root=tmp_path).environment()["HTTPS_PROXY"]
+    assert (proxy == "http://proxy.example") == reaches
+
+
+def test_the_models_key_stays_out_of_files_and_texts(tmp_path, child):
+    child(f"import pathlib, time; {_SAY_READY}")
+    with Gateway(settings(model_key="sk-secret"), root=tmp_path, keep=True) as gateway:
+        assert gateway.environment()[module.MODEL_KEY_VARIABLE] == "sk-secret"
+        assert "sk-secret" not in repr(gateway.settings)
+    assert all(b"sk-secret" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_the_host_installs_nothing_and_overrides_are_merged_deeply(tmp_path, child):
+    child(f"import pathlib, time; {_SAY_READY}")
+    over = {"security": {"x": 1}, "plugins": {"enabled": ["other"]}, "display": {"platforms": {"canon": {"y": 2}}}}
+    with Gateway(settings(config=over, streaming=False), root=tmp_path) as gateway:
+        config = config_of(gateway)
+    assert config["security"] == {"allow_lazy_installs": False, "tirith_enabled": False, "x": 1}
+    assert config["plugins"]["enabled"] == ["other"]
+    assert config["display"]["platforms"]["canon"] == {**config["display"]["platforms"]["canon"], "y": 2}
+    assert config["streaming"] == {"enabled": False}
+
+
+_SAY_READY = (
+    "log = pathlib.Path(__import__('os').environ['HERMES_HOME'], 'logs'); log.mkdir(exist_ok=True); "
+    "file = (log / 'gateway.log').open('a'); file.write('Press Ctrl+C to stop\\n'); file.flush(); time.sleep(60)"
+)
+
+
+def test_an_early_end_is_told_with_the_exit_code_and_the_end_of_the_output(child):
+    child("print('what went wrong'); raise SystemExit(3)")
+    gateway = Gateway(settings())
+    with pytest.raises(GatewayError, match="exit code 3") as caught, gateway:
+        pass
+    assert "what went wrong" in caught.value.log
+    assert not gateway.root.exists()
+
+
+def test_a_gateway_that_never_gets_ready_is_killed(child, tmp_path):
+    child("import time; time.sleep(60)")
+    gateway = Gateway(settings(), root=tmp_path)
+    with pytest.raises(GatewayError, match="not ready"):
+        gateway.start(timeout=0.2)
+    assert not gateway.running
+    with pytest.raises(GatewayError, match="does not run"):
+        assert gateway.pid
+
+
+def test_a_stubborn_gateway_is_killed_with_what_it_started(child, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "STOP_LIMIT", 0.3)
+    grandchild = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']).pid"
+    child(
+        "import pathlib, signal, subprocess, sys, time; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        f"pathlib.Path('pid').write_text(str({grandchild})); {_SAY_READY}"
+    )
+    with Gateway(settings(), root=tmp_path, keep=True) as gateway:
+        pid = int((tmp_path / "pid").read_text())
+        gateway.stop()
+    assert _ends(pid)
+
+
+def _ends(pid):
+    for _ in range(200):
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_the_same_home_survives_a_restart_and_ready_means_ready_again(child, tmp_path):
+    child(f"import pathlib, time; {_SAY_READY}")
+    with Gateway(settings(), root=tmp_path) as gateway:
+        (gateway.home / "state").write_text("kept", encoding="utf-8")
+        first = gateway.pid
+        gateway.restart()
+        assert gateway.pid != first
+        assert (gateway.home / "state").read_text(encoding="utf-8") == "kept"
+        assert gateway.full_log().count("Press Ctrl+C") == 2
+    gateway.close()
+    assert not tmp_path.exists()
