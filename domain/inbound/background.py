@@ -38,6 +38,10 @@ class BackgroundEntry:
     label: str
     text: str
 
+    def __len__(self) -> int:
+        """Return the length of the rendered entry."""
+        return len(self.label) + len(self.text) + len("[] ")
+
     def render(self) -> str:
         """Return the entry as it is shown."""
         return f"[{self.label}] {self.text}"
@@ -64,10 +68,9 @@ class BackgroundBuffer:
         else:
             self._buffers.move_to_end(conversation_id)
         entries.append(entry)
-        size = sum(len(item.label) + len(item.text) + 3 for item in entries)
+        size = sum(map(len, entries))
         while size > BUFFER_CHARS and len(entries) > 1:
-            oldest = entries.popleft()
-            size -= len(oldest.label) + len(oldest.text) + 3
+            size -= len(entries.popleft())
 
     def entries(self, conversation_id: str) -> tuple[BackgroundEntry, ...]:
         """Return what is kept for a conversation, oldest first."""

@@ -16,12 +16,12 @@ _CONTROL: Final = frozenset({"Cc", "Zl", "Zp"})
 
 def mapping(value: object) -> Mapping[str, Any]:
     """Return ``value`` when it is a JSON object, else an empty one."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else _EMPTY
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else _EMPTY
 
 
 def is_mapping(value: object) -> bool:
     """Tell whether ``value`` is a JSON object."""
-    return isinstance(value, Mapping)
+    return isinstance(value, dict)
 
 
 def is_sequence(value: object) -> bool:
