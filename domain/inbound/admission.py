@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from canon_hermes_plugin.domain.inbound import text as composition
-from canon_hermes_plugin.domain.inbound.background import BackgroundEntry, entry_of
+from canon_hermes_plugin.domain.inbound.background import Overheard, overhear
 from canon_hermes_plugin.domain.inbound.reading import identifier, is_mapping, mapping
 from canon_hermes_plugin.domain.inbound.turn_gate import GateVerdict, judge
 
@@ -47,8 +47,7 @@ class Receipt:
     approval_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(NamedTuple):
     """A message that may be looked at, once its id proves new. ``message_id`` is ``None`` when it cannot repeat."""
 
     conversation_id: str
@@ -57,11 +56,10 @@ class Screened:
     message: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Suppress:
-    """The message wakes nobody; ``entry`` is its background."""
+class Suppress(NamedTuple):
+    """The message wakes nobody; what it said is background."""
 
-    entry: BackgroundEntry
+    overheard: Overheard
     verdict: GateVerdict
 
 
@@ -79,7 +77,7 @@ def screen(payload: object, own_id: str | None) -> Drop | Receipt | Screened:
     found = body.get("message")
     if not is_mapping(found):
         return Drop(DropReason.MALFORMED)
-    message = mapping(found)
+    message = found
     if own_id is not None and identifier(message.get("senderId")) == own_id:
         return Drop(DropReason.OWN)
     metadata = mapping(message.get("metadata"))
@@ -101,4 +99,4 @@ def decide(screened: Screened) -> Drop | Suppress | Admit:
     verdict = judge(screened.payload, screened.message)
     if verdict.wakes:
         return Admit(text, verdict)
-    return Suppress(entry_of(screened.message, text), verdict)
+    return Suppress(overhear(screened.message, text), verdict)

@@ -8,11 +8,11 @@ whoever starts one drains.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from canon_hermes_plugin.domain.inbound.reading import identifier, inert, integer, mapping, shorten
+from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
 
 CONVERSATIONS: Final = 64
 ENTRIES: Final = 12
@@ -31,75 +31,109 @@ _SCAN_CHARS: Final = TEXT_CHARS * 4
 _BRACKETS: Final = str.maketrans("[]", "()")
 
 
-@dataclass(frozen=True, slots=True)
-class BackgroundEntry:
-    """One message that woke nobody, in inert form."""
+class BackgroundEntry(NamedTuple):
+    """One message that woke nobody, in the inert form it is shown in."""
 
     label: str
     text: str
-
-    def __len__(self) -> int:
-        """Return the length of the rendered entry."""
-        return len(self.label) + len(self.text) + len("[] ")
 
     def render(self) -> str:
         """Return the entry as it is shown."""
         return f"[{self.label}] {self.text}"
 
 
-def entry_of(message: Mapping[str, Any], text: str) -> BackgroundEntry:
-    """Return the entry for ``message``, whose composed text is ``text``."""
-    return BackgroundEntry(_label(message), _inert_body(text))
+class Overheard(NamedTuple):
+    """One message that woke nobody, as it came; made inert only if somebody reads it.
+
+    Attributes:
+        name: the sender's name, untrusted.
+        sender: the sender's id.
+        human: whether a person wrote it.
+        chunk: index and count when it is part of a split answer.
+        text: its composed text, untrusted.
+    """
+
+    name: str
+    sender: str
+    human: bool
+    chunk: tuple[int, int] | None
+    text: str
+
+    def entry(self) -> BackgroundEntry:
+        """Return the inert form, bounded in label and text."""
+        suffix = "" if self.human else " [agent]"
+        if self.chunk is not None:
+            suffix += f" part {self.chunk[0]}/{self.chunk[1]}"
+        name = inert(self.name, LABEL_CHARS) or inert(self.sender, LABEL_CHARS)
+        label = shorten(name.translate(_BRACKETS) or "unknown", LABEL_CHARS - len(suffix)) + suffix
+        return BackgroundEntry(label, _inert_body(self.text))
+
+
+def overhear(message: Mapping[str, Any], text: str) -> Overheard:
+    """Return what is kept of ``message``, whose composed text is ``text``."""
+    name, sender = message.get("senderName"), message.get("senderId")
+    return Overheard(
+        name[:_SCAN_CHARS] if isinstance(name, str) else "",
+        sender[:_SCAN_CHARS] if isinstance(sender, str) else identifier(sender) or "",
+        message.get("senderType") == HUMAN,
+        _chunk(mapping(message.get("metadata")).get("messageChunk")),
+        text[:_SCAN_CHARS],
+    )
 
 
 class BackgroundBuffer:
-    """The entries of every conversation. Owned by one event loop."""
+    """The overheard messages of every conversation. Owned by one event loop."""
 
     def __init__(self) -> None:
-        self._buffers: OrderedDict[str, deque[BackgroundEntry]] = OrderedDict()
+        self._buffers: OrderedDict[str, deque[Overheard]] = OrderedDict()
 
-    def record(self, conversation_id: str, entry: BackgroundEntry) -> None:
-        """Keep ``entry``; the oldest entries, and the conversation silent for the longest time, make room."""
-        entries = self._buffers.get(conversation_id)
-        if entries is None:
-            entries = self._buffers[conversation_id] = deque(maxlen=ENTRIES)
+    def record(self, conversation_id: str, overheard: Overheard) -> None:
+        """Keep a message; the oldest ones, and the conversation silent for the longest time, make room."""
+        kept = self._buffers.get(conversation_id)
+        if kept is None:
+            kept = self._buffers[conversation_id] = deque(maxlen=ENTRIES)
             if len(self._buffers) > CONVERSATIONS:
                 self._buffers.popitem(last=False)
         else:
             self._buffers.move_to_end(conversation_id)
-        entries.append(entry)
-        size = sum(map(len, entries))
-        while size > BUFFER_CHARS and len(entries) > 1:
-            size -= len(entries.popleft())
+        kept.append(overheard)
 
     def entries(self, conversation_id: str) -> tuple[BackgroundEntry, ...]:
-        """Return what is kept for a conversation, oldest first."""
-        return tuple(self._buffers.get(conversation_id, ()))
+        """Return what would be shown of a conversation, oldest first."""
+        return _within_bounds(self._buffers.get(conversation_id, ()))
 
     def drain(self, conversation_id: str) -> str | None:
         """Take everything out and return it as one block, or ``None``. Call it only when a run really starts."""
-        entries = self._buffers.pop(conversation_id, None)
-        if not entries:
+        kept = self._buffers.pop(conversation_id, None)
+        if not kept:
             return None
-        return "\n".join((_HEADER, *(entry.render() for entry in entries)))
+        return "\n".join((_HEADER, *(entry.render() for entry in _within_bounds(kept))))
 
     def __len__(self) -> int:
         return len(self._buffers)
 
 
-def _label(message: Mapping[str, Any]) -> str:
-    name = inert(message.get("senderName"), LABEL_CHARS) or inert(identifier(message.get("senderId")), LABEL_CHARS)
-    suffix = "" if message.get("senderType") == "human" else " [agent]"
-    chunk = mapping(mapping(message.get("metadata")).get("messageChunk"))
+def _within_bounds(kept: Iterable[Overheard]) -> tuple[BackgroundEntry, ...]:
+    """Return the newest entries that fit together; one always does."""
+    entries = [overheard.entry() for overheard in kept]
+    size = sum(len(entry.render()) for entry in entries)
+    while size > BUFFER_CHARS and len(entries) > 1:
+        size -= len(entries.pop(0).render())
+    return tuple(entries)
+
+
+def _chunk(value: object) -> tuple[int, int] | None:
+    chunk = mapping(value)
+    if not chunk:
+        return None
     index, count = integer(chunk.get("index")), integer(chunk.get("count"))
-    if index is not None and count is not None and 0 < count < _CHUNKS and abs(index) < _CHUNKS:
-        suffix += f" part {index}/{count}"
-    return shorten(name.translate(_BRACKETS) or "unknown", LABEL_CHARS - len(suffix)) + suffix
+    if index is None or count is None or not (0 < count < _CHUNKS and abs(index) < _CHUNKS):
+        return None
+    return index, count
 
 
 def _inert_body(text: str) -> str:
     """Return ``text`` with every line but the first indented, blank lines and control characters gone."""
-    text = text[:_SCAN_CHARS]
     if text.isprintable():
         return shorten(text.strip(), TEXT_CHARS)
     lines = (line.rstrip() if line.isprintable() else _printable(line) for line in text.splitlines())

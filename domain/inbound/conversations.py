@@ -48,11 +48,12 @@ class ConversationFacts:
         known = self._entry(conversation_id)
         conversation = payload.get("conversation")
         if is_mapping(conversation):
-            known.facts = mapping(conversation)
-        stated = word(mapping(mapping(payload.get("provenance")).get("conversation")).get("type"))
-        kind = _KINDS.get(stated) if stated is not None else None
-        if kind is not None:
-            known.stated = kind
+            known.facts = conversation
+        stated = mapping(mapping(payload.get("provenance")).get("conversation")).get("type")
+        if stated != known.stated:
+            kind = _KINDS.get(word(stated) or "")
+            if kind is not None:
+                known.stated = kind
 
     def merge(self, conversation_id: str, changes: object) -> None:
         """Merge the ``changes`` of a ``conversation.updated`` event; an unknown conversation is created."""

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _LARGEST_ID: Final = 2**64
 _CONTROL: Final = frozenset({"Cc", "Zl", "Zp"})
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return ``value`` when it is a JSON object, else an empty one."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else _EMPTY
-
-
-def is_mapping(value: object) -> bool:
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Tell whether ``value`` is a JSON object."""
     return isinstance(value, dict)
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return ``value`` when it is a JSON object, else an empty one."""
+    # Read a dozen times per message: no cast, no second call.
+    return value if isinstance(value, dict) else _EMPTY  # pyright: ignore[reportUnknownVariableType]
 
 
 def is_sequence(value: object) -> bool:
@@ -36,14 +37,14 @@ def sequence(value: object) -> Sequence[Any]:
 
 def string(value: object) -> str | None:
     """Return ``value`` when it is a string with a non-blank character, unchanged."""
-    return value if isinstance(value, str) and value.strip() else None
+    return value if isinstance(value, str) and value and not value.isspace() else None
 
 
 def identifier(value: object) -> str | None:
     """Return an id in its one spelling: trimmed text, or the digits of an integer (field fault 26)."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) if abs(value) < _LARGEST_ID else None
-    return value.strip() or None if isinstance(value, str) else None
+    if isinstance(value, str):
+        return value.strip() or None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_ID else None
 
 
 def integer(value: object) -> int | None:

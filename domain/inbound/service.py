@@ -7,12 +7,12 @@ seen only after its hand-over, and a failed hand-over gives it back (rule 6). It
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from canon_hermes_plugin.domain.inbound import text as composition
-from canon_hermes_plugin.domain.inbound.admission import Admit, Drop, Receipt, Screened, Suppress, decide, screen
+from canon_hermes_plugin.domain.inbound.admission import Admit, Drop, Receipt, Screened, decide, screen
 from canon_hermes_plugin.domain.inbound.background import BackgroundBuffer
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts, conversation_id_of
@@ -28,6 +28,9 @@ from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import ConversationKind, HostInbox, InboundMessage
 
 _log = logging.getLogger(__name__)
+
+Work = Awaitable[None] | None
+"""What is left to wait for after an event was decided; ``None`` when it is done."""
 
 _NAME_CHARS: Final = 200
 _CONTROL_LANE: Final = "\x00control"
@@ -79,7 +82,7 @@ class InboundService:
         self._ports = ports
         self._state = state or InboundState()
         self._identity = AgentIdentity(None)
-        self._handlers = {
+        self._handlers: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
             "message.created": self._message_created,
             "conversation.updated": self._conversation_updated,
             "agent.context": self._agent_context,
@@ -125,44 +128,61 @@ class InboundService:
         """Take one event over. Raises what the hand-over raises; malformed events are dropped."""
         handler = self._handlers.get(event.name)
         if handler is not None:
-            await handler(mapping(event.data))
+            work = handler(mapping(event.data))
+            if work is not None:
+                await work
 
-    async def _message_created(self, payload: Mapping[str, Any]) -> None:
+    def _message_created(self, payload: Mapping[str, Any]) -> Work:
+        """Decide about a message. What needs no waiting is done when this returns."""
         screened = screen(payload, self._identity.agent_id)
         if isinstance(screened, Drop):
             _log.debug("message dropped: %s", screened.reason.value)
-            return
+            return None
         if isinstance(screened, Receipt):
-            ours = await self._ports.receipts.offer(payload)
-            _log.debug("approval receipt %s: %s", screened.approval_id, "ours" if ours else "not ours")
-            return
-        message_id = screened.message_id
+            return self._receipt(screened, payload)
+        claims, message_id = self._state.claims, screened.message_id
         if message_id is None:
-            await self._take(screened)
-            return
-        claims = self._state.claims
+            return self._take(screened)
         if not claims.claim(message_id):
             _log.debug("message %s dropped: duplicate", message_id)
-            return
+            return None
         try:
-            await self._take(screened)
+            work = self._take(screened)
         except BaseException:
             claims.release(message_id)
             raise
-        claims.commit(message_id)
+        if work is None:
+            claims.commit(message_id)
+        return work
 
-    async def _take(self, screened: Screened) -> None:
-        """Learn from a new message and decide about it; admitted ones are handed over."""
-        conversation_id = screened.conversation_id
-        self._state.conversations.learn(conversation_id, screened.payload)
+    def _take(self, screened: Screened) -> Work:
+        """Learn from a new message and decide about it; return the hand-over of an admitted one."""
+        self._state.conversations.learn(screened.conversation_id, screened.payload)
         outcome = decide(screened)
+        if isinstance(outcome, Admit):
+            return self._hand_over(screened, outcome)
         if isinstance(outcome, Drop):
             _log.debug("message %s dropped: %s", screened.message_id, outcome.reason.value)
-        elif isinstance(outcome, Suppress):
-            self._state.background.record(conversation_id, outcome.entry)
-            _log.debug("message %s not dispatched: %s", screened.message_id, outcome.verdict.reason.value)
         else:
-            await self._ports.inbox.hand_over(await self._draft(screened, outcome))
+            self._state.background.record(screened.conversation_id, outcome.overheard)
+            _log.debug("message %s not dispatched: %s", screened.message_id, outcome.verdict.reason.value)
+        return None
+
+    async def _hand_over(self, screened: Screened, admitted: Admit) -> None:
+        """Give an admitted message to the host; its id is committed after that, and released when it fails."""
+        claims, message_id = self._state.claims, screened.message_id
+        try:
+            await self._ports.inbox.hand_over(await self._draft(screened, admitted))
+        except BaseException:
+            if message_id is not None:
+                claims.release(message_id)
+            raise
+        if message_id is not None:
+            claims.commit(message_id)
+
+    async def _receipt(self, receipt: Receipt, payload: Mapping[str, Any]) -> None:
+        ours = await self._ports.receipts.offer(payload)
+        _log.debug("approval receipt %s: %s", receipt.approval_id, "ours" if ours else "not ours")
 
     async def _draft(self, screened: Screened, admitted: Admit) -> InboundMessage:
         message, conversation_id = screened.message, screened.conversation_id
@@ -204,15 +224,17 @@ class InboundService:
             )
         )
 
-    async def _conversation_updated(self, payload: Mapping[str, Any]) -> None:
+    def _conversation_updated(self, payload: Mapping[str, Any]) -> Work:
         conversation_id = identifier(payload.get("conversationId")) or identifier(payload.get("id"))
         if conversation_id is not None:
             self._state.conversations.merge(conversation_id, payload.get("changes"))
+        return None
 
-    async def _agent_context(self, payload: Mapping[str, Any]) -> None:
+    def _agent_context(self, payload: Mapping[str, Any]) -> Work:
         found = next((value for key in ("agentId", "id", "userId") if (value := identifier(payload.get(key)))), None)
         if found is not None:
             self._identity = AgentIdentity(found, self._identity.owner_id, self._identity.display_name)
+        return None
 
     async def _runtime_control(self, payload: Mapping[str, Any]) -> None:
         """Consume the pending signal. The event's own value is not trusted (canon-wire §5.5)."""
@@ -237,8 +259,9 @@ class InboundService:
         except CanonError as error:
             _log.warning("conversation list not refreshed: %s", error.code)
 
-    async def _stream_error(self, payload: Mapping[str, Any]) -> None:
+    def _stream_error(self, payload: Mapping[str, Any]) -> Work:
         _log.warning("Canon reported a stream error: %s", inert(payload.get("code"), 60) or "no code")
+        return None
 
 
 def _conversation_of(event: StreamEvent) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from canon_hermes_plugin.domain.inbound.reading import mapping
 
@@ -81,18 +81,44 @@ def sender_of(message: Mapping[str, Any]) -> Sender:
 def judge(payload: Mapping[str, Any], message: Mapping[str, Any]) -> GateVerdict:
     """Return the verdict on one ``message.created`` payload. Total: no JSON value makes it raise."""
     metadata = mapping(message.get("metadata"))
-    explicit = _semantics(metadata.get("turnSemantics"))
+    semantics = metadata.get("turnSemantics")
+    explicit = semantics if isinstance(semantics, str) and semantics in _KNOWN else None
     sender = sender_of(message)
-    semantics = explicit or ("turn_complete" if sender == "human" else "progress")
     kind = mapping(payload.get("turnDispatch")).get("kind")
     if isinstance(kind, str) and kind:
-        wakes = kind == RUN_TURN
-        return GateVerdict(wakes, GateReason.VERDICT_RUN if wakes else GateReason.VERDICT_RECORD, semantics)
-    suppressed = metadata.get("replyBehavior") == "suppress_auto_reply"
+        return _BY_VERDICT[kind == RUN_TURN, sender, explicit]
+    return _BY_RULE[sender, explicit, metadata.get("replyBehavior") == "suppress_auto_reply"]
+
+
+_SENDERS: Final[tuple[Sender, ...]] = ("human", "agent")
+_EXPLICIT: Final[tuple[TurnSemantics | None, ...]] = (None, "progress", "turn_complete", "control")
+_KNOWN: Final = frozenset(_EXPLICIT)
+
+
+def _by_rule(sender: Sender, explicit: TurnSemantics | None, *, suppressed: bool) -> GateVerdict:
     rule = next(row for row in FALLBACK if row.matches(sender, explicit, suppressed=suppressed))
-    return GateVerdict(rule.wakes, rule.reason, semantics)
+    return GateVerdict(rule.wakes, rule.reason, _derived(sender, explicit))
 
 
-def _semantics(value: object) -> TurnSemantics | None:
-    known = isinstance(value, str) and value in {"progress", "turn_complete", "control"}
-    return cast("TurnSemantics", value) if known else None
+def _by_verdict(sender: Sender, explicit: TurnSemantics | None, *, wakes: bool) -> GateVerdict:
+    reason = GateReason.VERDICT_RUN if wakes else GateReason.VERDICT_RECORD
+    return GateVerdict(wakes, reason, _derived(sender, explicit))
+
+
+def _derived(sender: Sender, explicit: TurnSemantics | None) -> TurnSemantics:
+    return explicit or ("turn_complete" if sender == "human" else "progress")
+
+
+# Every answer the gate can give, made once: most messages of a busy room only pass by.
+_BY_RULE: Final = {
+    (sender, explicit, suppressed): _by_rule(sender, explicit, suppressed=suppressed)
+    for sender in _SENDERS
+    for explicit in _EXPLICIT
+    for suppressed in (True, False)
+}
+_BY_VERDICT: Final = {
+    (wakes, sender, explicit): _by_verdict(sender, explicit, wakes=wakes)
+    for wakes in (True, False)
+    for sender in _SENDERS
+    for explicit in _EXPLICIT
+}

@@ -31,9 +31,9 @@ def mixed(size: int) -> str:
 def fastest(run: Callable[[], object], rounds: int) -> float:
     best = float("inf")
     for _ in range(rounds):
-        start = time.perf_counter()
+        start = time.process_time()
         run()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best
 
 

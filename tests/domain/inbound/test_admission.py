@@ -85,7 +85,7 @@ def test_step_9_to_11() -> None:
     assert outcome(text=" ") == Drop(DropReason.EMPTY)
     suppressed = outcome(senderType="ai_agent", senderName="Otto")
     assert isinstance(suppressed, Suppress)
-    assert suppressed.entry.render() == "[Otto [agent]] hi"
+    assert suppressed.overheard.entry().render() == "[Otto [agent]] hi"
     admitted = outcome()
     assert isinstance(admitted, Admit)
     assert admitted.text == "hi"
