@@ -43,42 +43,31 @@ class BackgroundEntry(NamedTuple):
 
 
 class Overheard(NamedTuple):
-    """One message that woke nobody, as it came; made inert only if somebody reads it.
+    """What is kept of a message that woke nobody, as it came; read and made inert only if somebody looks.
 
     Attributes:
-        name: the sender's name, untrusted.
-        sender: the sender's id.
-        human: whether a person wrote it.
-        chunk: index and count when it is part of a split answer.
-        text: its composed text, untrusted.
+        name, sender, sender_type, chunk: the message's fields of these meanings, of whatever JSON type.
+        text: its composed text.
     """
 
-    name: str
-    sender: str
-    human: bool
-    chunk: tuple[int, int] | None
+    name: object
+    sender: object
+    sender_type: object
+    chunk: object
     text: str
 
     def entry(self) -> BackgroundEntry:
         """Return the inert form, bounded in label and text."""
-        suffix = "" if self.human else " [agent]"
-        if self.chunk is not None:
-            suffix += f" part {self.chunk[0]}/{self.chunk[1]}"
-        name = inert(self.name, LABEL_CHARS) or inert(self.sender, LABEL_CHARS)
+        suffix = ("" if self.sender_type == HUMAN else " [agent]") + _part(self.chunk)
+        name = inert(self.name, LABEL_CHARS) or inert(identifier(self.sender), LABEL_CHARS)
         label = shorten(name.translate(_BRACKETS) or "unknown", LABEL_CHARS - len(suffix)) + suffix
-        return BackgroundEntry(label, _inert_body(self.text))
+        return BackgroundEntry(label, _inert_body(self.text[:_SCAN_CHARS]))
 
 
 def overhear(message: Mapping[str, Any], text: str) -> Overheard:
     """Return what is kept of ``message``, whose composed text is ``text``."""
-    name, sender = message.get("senderName"), message.get("senderId")
-    return Overheard(
-        name[:_SCAN_CHARS] if isinstance(name, str) else "",
-        sender[:_SCAN_CHARS] if isinstance(sender, str) else identifier(sender) or "",
-        message.get("senderType") == HUMAN,
-        _chunk(mapping(message.get("metadata")).get("messageChunk")),
-        text[:_SCAN_CHARS],
-    )
+    chunk = mapping(message.get("metadata")).get("messageChunk")
+    return Overheard(message.get("senderName"), message.get("senderId"), message.get("senderType"), chunk, text)
 
 
 class BackgroundBuffer:
@@ -122,14 +111,13 @@ def _within_bounds(kept: Iterable[Overheard]) -> tuple[BackgroundEntry, ...]:
     return tuple(entries)
 
 
-def _chunk(value: object) -> tuple[int, int] | None:
+def _part(value: object) -> str:
+    """Return what a label says about a part of a split answer."""
     chunk = mapping(value)
-    if not chunk:
-        return None
     index, count = integer(chunk.get("index")), integer(chunk.get("count"))
     if index is None or count is None or not (0 < count < _CHUNKS and abs(index) < _CHUNKS):
-        return None
-    return index, count
+        return ""
+    return f" part {index}/{count}"
 
 
 def _inert_body(text: str) -> str:
