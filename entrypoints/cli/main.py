@@ -12,6 +12,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
     "card": ("canon_hermes_plugin.cli.card", "Check a card file, start from an example, see it as plain text."),
     "sandbox": ("canon_hermes_plugin.cli.sandbox", "Try the plugin on this machine, without account or network."),
+    "doctor": ("canon_hermes_plugin.cli.doctor", "Check the set-up and say what to do."),
     "setup": ("canon_hermes_plugin.cli.setup", "Connect Hermes to a Canon agent."),
     "install": ("canon_hermes_plugin.cli.install", "Enable the plugin and the platform in Hermes."),
 }
