@@ -35,6 +35,7 @@ from canon_hermes_plugin.infrastructure.files.environment_catalog import package
 from canon_hermes_plugin.infrastructure.files.profile_store import FileProfileStore
 from canon_hermes_plugin.infrastructure.hermes import compat, config
 from canon_hermes_plugin.infrastructure.hermes.adapter import OVERFLOW_LIMIT, build_adapter
+from canon_hermes_plugin.infrastructure.hermes.beat import StatusBeat
 from canon_hermes_plugin.infrastructure.hermes.decisions import DecisionParts, Decisions, PromptReports
 from canon_hermes_plugin.infrastructure.hermes.hooks import HOOKS
 from canon_hermes_plugin.infrastructure.hermes.host import HermesSessionContext
@@ -169,7 +170,7 @@ class PluginContainer(containers.DeclarativeContainer):
             stream=stream,
             listener=inbound,
             busy_conversations=lanes.provided.busy_conversations,
-            on_status=decisions.provided.beat,
+            on_status=providers.Factory(StatusBeat, decisions.provided.beat, stream, clock),
             on_stop=decisions.provided.stop,
         ),
         clock,

@@ -6,8 +6,10 @@ It carries two numbers and a word, never an event. Losing it costs nothing.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from canon_hermes_plugin.domain.host_config import is_mapping
 from canon_hermes_plugin.infrastructure.files.atomic import write_atomic
@@ -44,7 +46,7 @@ class StreamActivityFile:
             value: object = json.loads(self._path.read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
-        document = value if is_mapping(value) else {}
+        document: Mapping[str, Any] = value if is_mapping(value) else {}
         at = document.get("lastByteAt")
         valid = isinstance(at, int) and not isinstance(at, bool)
         return StreamActivity(str(document.get("state", "")), at if valid else None)

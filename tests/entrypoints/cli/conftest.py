@@ -1,18 +1,24 @@
 """A throw-away Hermes home and a runner for the command line."""
 
 import os
+from unittest import mock
 
 import pytest
 from canon_hermes_plugin.cli import main
 from click.testing import CliRunner
 
+FOREIGN = ("CANON_", "HERMES_", "GATEWAY_")
+
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """An empty Hermes home; no Canon or Hermes variable of the outer process leaks in."""
-    for name in list(os.environ):
-        if name.startswith(("CANON_", "HERMES_", "GATEWAY_")):
-            monkeypatch.delenv(name)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    with mock.patch.dict(os.environ, environ, clear=True):
+        yield _home(tmp_path, monkeypatch)
+
+
+def _home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "hermes"))
     monkeypatch.setenv("CANON_HOME", str(tmp_path / "canon"))
