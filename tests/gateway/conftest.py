@@ -74,9 +74,14 @@ def new_gateway(canon, model):
 
 
 @pytest.fixture(scope="module")
-def chat(new_gateway, gateway_options) -> Chat:
-    """Talks to this module's gateway: ``chat.ask(chat.direct(), "hello")``."""
-    return new_gateway(**gateway_options)
+def chat(new_gateway, gateway_options) -> Iterator[Chat]:
+    """Talks to this module's gateway: ``chat.ask(chat.direct(), "hello")``.
+
+    With a parametrised ``gateway_options`` each gateway ends before the next one starts: two of them would both answer.
+    """
+    running = new_gateway(**gateway_options)
+    yield running
+    running.gateway.close()
 
 
 @pytest.fixture(scope="module")
