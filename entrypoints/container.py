@@ -105,7 +105,7 @@ class PluginContainer(containers.DeclarativeContainer):
 
     shelf = providers.Singleton(Shelf, api, tasks, clock)
     identity = providers.Singleton(OwnIdentity)
-    lanes = providers.Singleton(HermesLanes, settings, shelf, tasks, identity.provided.owner_id)
+    lanes = providers.Singleton(HermesLanes, settings, shelf, tasks, clock, identity.provided.owner_id)
     turns = providers.Singleton(
         TurnCoordinator,
         canon=api,

@@ -13,25 +13,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal, Protocol, final
 
-from canon_hermes_plugin.domain.inbound.intents import BusyDecision, BusyMessage, RunnerFacts, demoted, route
+from canon_hermes_plugin.domain.inbound.intents import BusyDecision
 from canon_hermes_plugin.domain.turns.model import Ack, HostText
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat, host
+from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.lane import Lane, unread
 from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
 from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import InboundMessage
-from canon_hermes_plugin.ports.time import Tasks
+from canon_hermes_plugin.ports.time import Clock, Tasks
 
 _LOG = logging.getLogger(__name__)
 
 MAX_WAITING = 32
 """Messages that may wait in one session; the next one is refused visibly."""
+
+AGENT_POLL = 0.05
+"""Seconds between two looks for the agent of a run that is to be interrupted while the host still builds it."""
 
 Signal = Literal["interrupt", "stop_and_drop", "new_session"]
 
@@ -56,18 +59,21 @@ class HermesLanes:
         settings: decides session keys and access.
         shelf: releases messages as they start, are steered in or are dropped.
         tasks: owns the start of waiting messages.
+        clock: spends the pauses.
         owner_id: returns the agent's owner once known.
     """
 
-    def __init__(self, settings: Settings, shelf: Shelf, tasks: Tasks, owner_id: Callable[[], str | None]) -> None:
+    def __init__(
+        self, settings: Settings, shelf: Shelf, tasks: Tasks, clock: Clock, owner_id: Callable[[], str | None]
+    ) -> None:
         self._settings = settings
         self._shelf = shelf
         self._tasks = tasks
+        self._clock = clock
         self._owner_id = owner_id
         self._lanes: dict[str, Lane] = {}
         self._adapter: HostObject | None = None
-        self._runner: HostObject | None = None
-        self._delegate: HostObject | None = None
+        self._host = BusyHost(trusted=settings.access.decided_here)
         self._turns: TurnControls | None = None
         self._warned = False
 
@@ -80,11 +86,11 @@ class HermesLanes:
     def bind(self, adapter: HostObject, delegate: HostObject | None) -> None:
         """Work through ``adapter`` from now on, and start what waited for a connection."""
         self._adapter = adapter
-        self._delegate = delegate
-        self._runner = getattr(adapter, "gateway_runner", None) or compat.runner_of(delegate)
+        self._host.delegate = delegate
+        self._host.runner = getattr(adapter, "gateway_runner", None) or compat.runner_of(delegate)
         if not self._warned:
             self._warned = True
-            for item in compat.missing(adapter, self._runner):
+            for item in compat.missing(adapter, self._host.runner):
                 _LOG.warning("host %s has no %s.%s: %s", compat.host_version(), item.owner, item.name, item.effect)
         for lane in list(self._lanes.values()):
             self._advance(lane)
@@ -142,7 +148,7 @@ class HermesLanes:
         return len(lane.waiting) if lane is not None else 0
 
     def supports_interleave(self) -> bool:
-        return compat.knows_runs(self._runner)
+        return compat.knows_runs(self._host.runner)
 
     def busy_conversations(self) -> set[str]:
         """Return the conversations in which something runs or waits."""
@@ -198,12 +204,12 @@ class HermesLanes:
             return True
         if await self._route(lane, event):
             return True
-        return bool(self._delegate is not None and await self._delegate(event, key))
+        return bool(self._host.delegate is not None and await self._host.delegate(event, key))
 
     def take_over(self, adapter: HostObject, key: str) -> None:
         """Move what the host queued for itself into this queue, so that it runs as a turn of its own."""
         slot = compat.take_slot(adapter, key)
-        for event in (*(() if slot is None else (slot,)), *compat.take_overflow(self._runner, key)):
+        for event in (*(() if slot is None else (slot,)), *compat.take_overflow(self._host.runner, key)):
             self._lane(key).waiting.append(event)
 
     def run_finished(self, key: str) -> None:
@@ -212,7 +218,7 @@ class HermesLanes:
         What was put into the run too late to be read becomes a message of its own again.
         """
         lane = self._lanes.get(key)
-        agent = compat.live_agent(self._runner, key)
+        agent = compat.live_agent(self._host.runner, key)
         if lane is None or agent is None:
             return
         with lane.lock:
@@ -241,7 +247,7 @@ class HermesLanes:
 
     async def _route(self, lane: Lane, event: HostObject) -> bool:
         """Carry out what is decided about an event for a busy session; ``False`` leaves it to the host."""
-        decision = await self._decide(lane, event)
+        decision = await decide(self._host, lane, event)
         if decision in {BusyDecision.NOT_HANDLED, BusyDecision.DELEGATE}:
             return False
         if decision is BusyDecision.STEER and self._steer(lane, event):
@@ -253,44 +259,8 @@ class HermesLanes:
         self._advance(lane)
         return True
 
-    async def _decide(self, lane: Lane, event: HostObject) -> BusyDecision:
-        if getattr(event, "internal", False) and not host.is_command(event):
-            # The host would run it inside the running turn's lifecycle; here it becomes a turn of its own.
-            return BusyDecision.QUEUE
-        message = host.inbound_of(event)
-        agent = compat.live_agent(self._runner, lane.key)
-        wish = BusyMessage(event.text or "", message.intent if message is not None else None)
-        facts = RunnerFacts(
-            delegate=self._delegate is not None,
-            gate=self.supports_interleave(),
-            command=host.is_command(event),
-            draining=compat.is_draining(self._runner),
-            authorized=self._authorized(event),
-            approval_pending=compat.approval_blocks(lane.key),
-            agent_live=agent is not None,
-            can_steer=lane.steerable and compat.can_steer(agent),
-        )
-        if wish.intent == "interrupt":
-            subagents, compressing = await self._work_to_protect(lane, agent)
-            facts = replace(facts, subagents=subagents, compressing=compressing)
-            if demoted(facts):
-                _LOG.info("session %s: interrupt demoted to queue", lane.key)
-        return route(facts, wish).decision
-
-    def _authorized(self, event: HostObject) -> bool | None:
-        if self._settings.access.decided_here:
-            return True  # decided at the intake; a host that was not told so would refuse agents
-        return compat.is_authorized(self._runner, event.source)
-
-    async def _work_to_protect(self, lane: Lane, agent: HostObject | None) -> tuple[bool | None, bool | None]:
-        try:
-            return compat.has_subagents(self._runner, agent), await compat.is_compressing(self._runner, lane.key)
-        except Exception:  # noqa: BLE001 - the host's probes may raise anything; the contract holds back then (§1.9)
-            _LOG.warning("session %s: the host's probe for protected work failed", lane.key, exc_info=True)
-            return None, None
-
     def _steer(self, lane: Lane, event: HostObject) -> bool:
-        agent = compat.live_agent(self._runner, lane.key)
+        agent = compat.live_agent(self._host.runner, lane.key)
         with lane.lock:
             if agent is None or not lane.steerable or not compat.steer_agent(agent, event.text):
                 return False
@@ -323,11 +293,19 @@ class HermesLanes:
             _LOG.warning("the refusal of message %s was not delivered: %s", message.message_id, ack.error)
 
     def _interrupt(self, lane: Lane) -> None:
-        agent = compat.live_agent(self._runner, lane.key)
-        if agent is None:
+        if not lane.open:
             return
         lane.interrupted = True
-        compat.interrupt_agent(agent)
+        self._tasks.spawn(self._interrupt_run(lane, lane.current), name=f"interrupt {lane.key}")
+
+    async def _interrupt_run(self, lane: Lane, lifecycle: HostObject) -> None:
+        """Interrupt the lifecycle's run, also one whose agent the host is still building."""
+        while lane.open and lane.current is lifecycle:
+            agent = compat.live_agent(self._host.runner, lane.key)
+            if agent is not None:
+                compat.interrupt_agent(agent)
+                return
+            await self._clock.sleep(AGENT_POLL)
 
     # --- starting what waits ----------------------------------------------------------------------------------------
 
@@ -350,7 +328,7 @@ class HermesLanes:
             if lane.idle:
                 self._lanes.pop(lane.key, None)
             return
-        if adapter is None or compat.is_draining(self._runner):
+        if adapter is None or compat.is_draining(self._host.runner):
             return
         event = lane.waiting.popleft()
         lane.starting = event

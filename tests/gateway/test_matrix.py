@@ -75,7 +75,9 @@ def looks(setting, canon, conversation):
     """Previews are written for verbose turns of a streaming host, never for quiet ones."""
     streaming, verbosity = setting
     shown = [
-        node for node in canon.logs.nodes if node["conversationId"] == conversation and node.get("text") not in {None, ""}
+        node
+        for node in canon.logs.nodes
+        if node["conversationId"] == conversation and node.get("text") not in {None, ""}
     ]
     if verbosity == "quiet":
         assert shown == []

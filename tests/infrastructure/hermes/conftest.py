@@ -59,6 +59,7 @@ class ScriptedRunner:
         self._draining = False
         self.subagents = False
         self.compressing = False
+        self.building: asyncio.Event | None = None
         self.runs: list[str] = []
         self.delegated: list[Any] = []
         self.lanes: HermesLanes | None = None
@@ -88,6 +89,9 @@ class ScriptedRunner:
                 agent.done.set()
             return "stopped"
         self.runs.append(event.text)
+        if self.building is not None:
+            self._running_agents[key] = object()  # the host's "not started yet" placeholder
+            await self.building.wait()
         agent = ScriptedAgent()
         self._running_agents[key] = agent
         try:
@@ -140,7 +144,7 @@ class Stage:
         self.runner = ScriptedRunner()
         self.settings = settings or Settings(access=Access(everyone=True))
         self.lanes = HermesLanes(
-            self.settings, Shelf(self.canon, self.tasks, SystemClock()), self.tasks, lambda: "user_owner"
+            self.settings, Shelf(self.canon, self.tasks, SystemClock()), self.tasks, SystemClock(), lambda: "user_owner"
         )
         self.lanes.serve(self.turns)
         self.runner.lanes = self.lanes

@@ -66,6 +66,18 @@ async def test_an_interrupt_ends_the_run_and_its_message_starts_a_turn_of_its_ow
     assert stage.turns.completed == [("msg_1", "cancelled"), ("msg_2", "success")], "its answer must not be published"
 
 
+async def test_an_interrupt_reaches_a_run_whose_agent_is_still_being_built(stage: Any) -> None:
+    built = asyncio.Event()
+    stage.runner.building = built
+    await stage.say(1)
+    await until(lambda: stage.turns.opened)
+    await stage.say(2, intent="interrupt")
+    built.set()
+    (await stage.running("text 2")).done.set()
+    await stage.idle()
+    assert stage.turns.completed == [("msg_1", "cancelled"), ("msg_2", "success")]
+
+
 @pytest.mark.parametrize("probe", ["subagents", "compressing"])
 async def test_h5_an_interrupt_waits_while_subagents_or_a_compression_run(stage: Any, probe: str) -> None:
     setattr(stage.runner, probe, True)

@@ -1,0 +1,65 @@
+"""Gathers what the host knows when a message meets a busy session, and asks the domain's table (turns §1.9).
+
+Decides nothing itself, with one addition to the table: an event the host made up is queued, not left to the host, which
+would run it inside the running turn's lifecycle.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from canon_hermes_plugin.domain.inbound.intents import BusyDecision, BusyMessage, RunnerFacts, demoted, route
+from canon_hermes_plugin.infrastructure.hermes import compat, host
+from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
+from canon_hermes_plugin.infrastructure.hermes.lane import Lane
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class BusyHost:
+    """The host as a busy message sees it.
+
+    Attributes:
+        trusted: the intake decides who may talk to the agent; the host's verdict is not asked for.
+        runner: the gateway object.
+        delegate: the busy handler the host installed.
+    """
+
+    trusted: bool
+    runner: HostObject | None = None
+    delegate: HostObject | None = None
+
+
+async def decide(busy: BusyHost, lane: Lane, event: HostObject) -> BusyDecision:
+    """Return what happens to ``event``."""
+    if getattr(event, "internal", False) and not host.is_command(event):
+        return BusyDecision.QUEUE
+    message = host.inbound_of(event)
+    agent = compat.live_agent(busy.runner, lane.key)
+    wish = BusyMessage(event.text or "", message.intent if message is not None else None)
+    facts = RunnerFacts(
+        delegate=busy.delegate is not None,
+        gate=compat.knows_runs(busy.runner),
+        command=host.is_command(event),
+        draining=compat.is_draining(busy.runner),
+        authorized=True if busy.trusted else compat.is_authorized(busy.runner, event.source),
+        approval_pending=compat.approval_blocks(lane.key),
+        agent_live=agent is not None,
+        can_steer=lane.steerable and compat.can_steer(agent),
+    )
+    if wish.intent == "interrupt":
+        subagents, compressing = await _work_to_protect(busy, lane, agent)
+        facts = replace(facts, subagents=subagents, compressing=compressing)
+        if demoted(facts):
+            _LOG.info("session %s: interrupt demoted to queue", lane.key)
+    return route(facts, wish).decision
+
+
+async def _work_to_protect(busy: BusyHost, lane: Lane, agent: HostObject | None) -> tuple[bool | None, bool | None]:
+    try:
+        return compat.has_subagents(busy.runner, agent), await compat.is_compressing(busy.runner, lane.key)
+    except Exception:  # noqa: BLE001 - the host's probes may raise anything; the contract holds back then (§1.9)
+        _LOG.warning("session %s: the host's probe for protected work failed", lane.key, exc_info=True)
+        return None, None
