@@ -97,6 +97,7 @@ class TurnCoordinator:
         """Open a turn. Its ``thinking`` goes out first, then its node is retired; nothing of that is waited for."""
         self._loop = asyncio.get_running_loop()
         self._closed = False
+        self._settling.resume()
         turn_id = f"hermes-{self._world.ids.hex(20)}"
         turn = Turn(turn_id, start, self._world.clock.now_ms(), seal_bytes=self._seal_bytes)
         room = self._rooms.enter(turn)
@@ -204,9 +205,13 @@ class TurnCoordinator:
         on: bool,
         status: TypingStatus = "thinking",
     ) -> None:
-        """Show or hide the typing indicator; waits for nothing. Showing needs a working turn (field fault 21)."""
+        """Show or hide the typing indicator; waits for nothing. Showing needs a working turn (field fault 21).
+
+        ``turn`` is not looked at: the host's refresh begins before its lifecycle does and may carry the turn before.
+        """
+        del turn
         if on:
-            self._presence.show(self._latest(turn) if turn is not None else None, conversation_id, status)
+            self._presence.show(conversation_id, status)
         else:
             self._presence.hide(conversation_id)
 
@@ -215,7 +220,10 @@ class TurnCoordinator:
         return self._rooms.open_turns(conversation_id)
 
     async def close(self) -> None:
-        """Give background work a few seconds and leave no task behind. Open turns stay as they are."""
+        """Give background work a few seconds and leave no task behind.
+
+        Open turns stay as they are and may still be completed. What did not settle goes on when the next turn opens.
+        """
         self._closed = True
         heart, self._heart = self._heart, None
         if heart is not None:
@@ -228,7 +236,7 @@ class TurnCoordinator:
         await self._world.tasks.drain(DRAIN)
 
     async def _text(self, turn: Turn | None, text: HostText) -> Ack:
-        turn = self._latest(turn) if turn is not None else self._named_by(text)
+        turn = self._own(turn, text.conversation_id) or self._named_by(text)
         owner = turn if turn is not None and self._rooms.knows(turn) and not turn.closed else None
         facts = TextFacts(
             owned=owner is not None,
@@ -244,6 +252,12 @@ class TurnCoordinator:
         if owner is not None and chosen in {Route.STAGE, Route.ANSWER}:
             return self._staged(owner, replace(text, notify=True) if chosen is Route.ANSWER else text)
         return self._acknowledged(chosen, turn, text)
+
+    def _own(self, turn: Turn | None, conversation_id: str) -> Turn | None:
+        """Return the caller's turn, unless the call goes to another conversation than the turn belongs to."""
+        if turn is None or turn.conversation_id != conversation_id:
+            return None
+        return self._latest(turn)
 
     def _named_by(self, text: HostText) -> Turn | None:
         """Return the open turn a call without context names by a bubble; never a guess between several (H39)."""
@@ -267,7 +281,7 @@ class TurnCoordinator:
         return Ack(ok=True, message_id=text.bubble or f"{prefix}{self._world.ids.hex(16)}", facts=facts)
 
     async def _media(self, turn: Turn | None, media: HostMedia) -> Ack:
-        turn = self._latest(turn) if turn is not None else None
+        turn = self._own(turn, media.conversation_id)
         if turn is None or turn.closed or not self._rooms.knows(turn):
             return await self._media_now(media)
         if turn.silenced:

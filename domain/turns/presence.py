@@ -47,10 +47,8 @@ class Presence:
         self._rooms = rooms
         self._indicators: OrderedDict[str, _Indicator] = OrderedDict()
 
-    def show(self, turn: Turn | None, conversation_id: str, status: TypingStatus) -> None:
+    def show(self, conversation_id: str, status: TypingStatus) -> None:
         """Show the indicator if a turn of the conversation works."""
-        if turn is not None and turn.closed:
-            return
         indicator = self._indicator(conversation_id)
         turns = self._rooms.open_turns(conversation_id)
         if not turns:
@@ -75,7 +73,7 @@ class Presence:
         asked_at, status = indicator.early
         indicator.early = None
         if self._world.clock.monotonic() - asked_at <= EARLY:
-            self.show(None, conversation_id, status)
+            self.show(conversation_id, status)
 
     def ended(self, conversation_id: str) -> None:
         """A turn ended: without another one the indicator goes, whatever the host does later."""

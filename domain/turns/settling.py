@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from canon_hermes_plugin.domain.turns.delivery import Operation, transmit
 from canon_hermes_plugin.domain.turns.world import World
@@ -22,23 +23,54 @@ Done = Callable[[bool], Awaitable[None]]
 """Called once at the end, with whether the operation settled."""
 
 
+@dataclass(slots=True)
+class _Case:
+    """One operation with an unknown outcome, and whether something works on it."""
+
+    operation: Operation
+    done: Done | None
+    running: bool = False
+
+    @property
+    def id(self) -> str:
+        """The id of the operation's last message."""
+        return self.operation.messages[-1].message_id or ""
+
+
 class Settling:
     """Replays unsettled operations in the background."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
+        self._open: dict[str, _Case] = {}
+
     def start(self, operation: Operation, done: Done | None = None) -> None:
         """Begin to settle ``operation``; returns at once."""
-        name = operation.messages[-1].message_id or "unnamed"
-        self._world.tasks.spawn(self._settle(operation, done), name=f"settle {name}")
+        case = _Case(operation, done)
+        self._open[case.id] = case
+        self._begin(case)
 
-    async def _settle(self, operation: Operation, done: Done | None) -> None:
-        settled = await self._replay(operation)
+    def resume(self) -> None:
+        """Go on with what was cut short, for example by a reconnect."""
+        for case in self._open.values():
+            if not case.running:
+                self._begin(case)
+
+    def _begin(self, case: _Case) -> None:
+        case.running = True
+        self._world.tasks.spawn(self._settle(case), name=f"settle {case.id}")
+
+    async def _settle(self, case: _Case) -> None:
+        try:
+            settled = await self._replay(case.operation)
+        finally:
+            case.running = False
+        del self._open[case.id]
         if not settled:
-            _log.error("operation id=%s did not settle", operation.messages[-1].message_id)
-        if done is not None:
-            await done(settled)
+            _log.error("operation id=%s did not settle", case.id)
+        if case.done is not None:
+            await case.done(settled)
 
     async def _replay(self, operation: Operation) -> bool:
         for pause in PAUSES:

@@ -144,6 +144,20 @@ async def test_a_turn_can_end_after_the_coordinator_was_closed(bench):
     assert bench.finals == ["The answer."]
 
 
+async def test_what_was_being_settled_when_the_connection_ended_is_settled_afterwards(bench, monkeypatch):
+    monkeypatch.setattr("canon_hermes_plugin.domain.turns.coordinator.DRAIN", 0.01)
+    turn = await bench.open()
+    await bench.say(turn, "The answer.", notify=True)
+    bench.canon.faults.fail_next("send", Fault.ambiguous())
+    await bench.complete(turn)
+    await bench.coordinator.close()
+    await bench.clock.advance(60)
+    assert bench.texts == []
+    await bench.open()
+    await bench.clock.advance(PAUSES[0])
+    assert bench.finals == ["The answer."]
+
+
 async def test_a_turn_ends_locally_even_when_the_transport_is_gone(bench, monkeypatch):
     turn = await bench.open()
     await bench.say(turn, "The answer.", notify=True)

@@ -1,7 +1,7 @@
 """Texts outside any turn, and beside one (turns §10; H3, H8, H9, H11; field faults 1, 33, 88, 90)."""
 
 import pytest
-from canon_hermes_plugin.domain.turns.model import HostText
+from canon_hermes_plugin.domain.turns.model import HostMedia, HostText
 from canon_hermes_plugin.domain.turns.settling import PAUSES
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 
@@ -131,6 +131,22 @@ async def test_h39_a_turn_of_another_coordinator_owns_nothing_here(bench, other_
     stranger = await other_bench.open()
     await bench.say(stranger, "Its late answer.", notify=True)
     assert bench.finals == ["Its late answer."]
+
+
+@pytest.mark.parametrize("silenced", [False, True])
+async def test_h39_a_turn_owns_nothing_that_goes_to_another_conversation(bench, silenced):
+    turn = await bench.open("conv_a")
+    if silenced:
+        bench.coordinator.silence(turn)
+    await bench.coordinator.text(turn, HostText("conv_b", "For somebody else.", notify=True))
+    await bench.coordinator.text(turn, HostText("conv_b", "By a tool.", foreign_loop=True))
+    await bench.coordinator.media(turn, HostMedia("conv_b", b"x", "image/png", "image"))
+    await bench.complete(turn)
+    assert [(message.conversation_id, message.text) for message in bench.canon.messages] == [
+        ("conv_b", "For somebody else."),
+        ("conv_b", "By a tool."),
+        ("conv_b", ""),
+    ]
 
 
 async def test_h39_a_bubble_names_its_turn_when_the_context_is_missing(bench):
