@@ -99,6 +99,7 @@ class CanonSurface(PromptSurface, MediaSurface):
             self._opened.lanes.unbind(self)
             if self._opened.runtime.serves(self):
                 await self._opened.runtime.stop()
+                await self._opened.turns.close()
         compat.mark_disconnected(self)
 
     @property
