@@ -42,8 +42,7 @@ _CUT: Final = "card has more errors than are listed here: repair these first"
 _MAX_WEIGHT: Final = MAX_CARD_BYTES + MAX_CARD_ERRORS * 100
 
 _BLOCK_PLANS: Final = {record.name: PLANS[record] for record in BLOCK.records}
-
-
+_KIND_WANTED: Final = f"must be {allowed(BLOCK.records[0].keys[0].rule)}"
 _REPEATED_ID: Final = {
     "card id": "must be an identifier no other action of the card has",
     "sibling id": "must be an identifier no other entry of this array has",
@@ -194,7 +193,7 @@ class _Walk:
         kind = value.get("kind")
         plan = _BLOCK_PLANS.get(kind) if isinstance(kind, str) else None
         if plan is None:
-            self.add(f"{path}.kind", f"must be {allowed(BLOCK.records[0].keys[0].rule)}")
+            self.add(f"{path}.kind", _KIND_WANTED)
         else:
             self.lone(plan, value, path)
 
