@@ -94,7 +94,8 @@ def _after_card(request: ModelRequest) -> Round:
 
 
 def _after_question(request: ModelRequest) -> Round:
-    return (f"Thank you. Your answer reached me as: {request.tool_results[-1][:300]}",)
+    answer = _result(request).get("user_response") or request.tool_results[-1][:300]
+    return (f"Thank you. Your answer reached me: {answer}",)
 
 
 def _after_command(request: ModelRequest) -> Round:

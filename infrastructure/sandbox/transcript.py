@@ -45,13 +45,15 @@ class Transcript:
     _asked: int = 0
     _verbs: int = 0
     _state: tuple[str, str] = field(default=("", ""))
+    _cards: list[Interaction] = field(default_factory=list[Interaction])
 
     def pending(self) -> bool:
         """Whether there is anything new to read."""
         state = self.canon.state
         seen = (self._messages, self._turns, self._asked, self._verbs)
         logs = state.logs
-        return (len(state.messages), len(logs.turns), len(self.canon.interactions.all()), len(logs.verbs)) != seen
+        there = (len(state.messages), len(logs.turns), len(self.canon.interactions.all()), len(logs.verbs))
+        return there != seen or any(card.status != "open" for card in self._cards)
 
     def news(self) -> list[Line]:
         """Return the new lines, in an order a reader expects: a turn's state before the message it leads to."""
@@ -64,6 +66,7 @@ class Transcript:
             self._asked, self._verbs = self._asked + len(asked), len(state.logs.verbs)
         own = self.canon.identity.agent_id
         lines = [_person_line(message) for message in messages if message.sender_id != own]
+        lines += self._picked_lines()
         for turn in turns:
             lines += self._state_line(turn)
         for made in asked:
@@ -88,7 +91,16 @@ class Transcript:
     def _question_lines(self, made: Interaction) -> list[Line]:
         if made.conversation_id != self.conversation_id:
             return []
+        self._cards += [made] if made.kind == "card" else []
         return [Line("ask", self.canon.identity.agent_name, "\n".join(_question(made)))]
+
+    def _picked_lines(self) -> list[Line]:
+        """Cards are answered without a message, so their answers are looked up."""
+        settled = [card for card in self._cards if card.status != "open"]
+        self._cards = [card for card in self._cards if card.status == "open"]
+        names = [self.canon.state.people[card.responder].name for card in settled]
+        picks = [str(card.result.get("actionId") or card.status) for card in settled]
+        return [Line("note", name, f"card: {pick}") for name, pick in zip(names, picks, strict=True)]
 
 
 def _name(message: DurableMessage) -> str:

@@ -150,6 +150,10 @@ def test_the_transcript_shows_each_thing_once_and_in_order(canon, agent):
     ]
     assert transcript.news() == []
     assert not transcript.pending()
+    canon.interactions.answer("c", actionId="later")
+    assert transcript.pending()
+    assert [(line.kind, line.text) for line in transcript.news()] == [("note", "card: later")]
+    assert not transcript.pending()
 
 
 def test_the_demonstrated_card_is_valid():
