@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from canon_hermes_plugin.domain.chunker import replace_lone_surrogates
 from canon_hermes_plugin.domain.inbound.reading import identifier, inert, integer, mapping, shorten
 from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
 
@@ -61,7 +62,7 @@ class Overheard(NamedTuple):
         suffix = ("" if self.sender_type == HUMAN else " [agent]") + _part(self.chunk)
         name = inert(self.name, LABEL_CHARS) or inert(identifier(self.sender), LABEL_CHARS)
         label = shorten(name.translate(_BRACKETS) or "unknown", LABEL_CHARS - len(suffix)) + suffix
-        return BackgroundEntry(label, _inert_body(self.text[:_SCAN_CHARS]))
+        return BackgroundEntry(label, _inert_body(replace_lone_surrogates(self.text[:_SCAN_CHARS])))
 
 
 def overhear(message: Mapping[str, Any], text: str) -> Overheard:

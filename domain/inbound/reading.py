@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard, cast
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _LARGEST_ID: Final = 2**64
-_CONTROL: Final = frozenset({"Cc", "Zl", "Zp"})
+_CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -41,9 +41,12 @@ def string(value: object) -> str | None:
 
 
 def identifier(value: object) -> str | None:
-    """Return an id in its one spelling: trimmed text, or the digits of an integer (field fault 26)."""
+    """Return an id in its one spelling: trimmed text, or the digits of an integer (field fault 26).
+
+    Text that cannot be written down (lone surrogates) or shown is no id.
+    """
     if isinstance(value, str):
-        return value.strip() or None
+        return value.strip() or None if value.isascii() or value.isprintable() else None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_ID else None
 
 

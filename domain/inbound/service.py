@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from canon_hermes_plugin.domain.chunker import replace_lone_surrogates
 from canon_hermes_plugin.domain.inbound import text as composition
 from canon_hermes_plugin.domain.inbound.admission import Admit, Drop, Receipt, Screened, decide, screen
 from canon_hermes_plugin.domain.inbound.background import BackgroundBuffer
@@ -198,7 +199,7 @@ class InboundService:
             if attachments
             else _NO_MEDIA
         )
-        text = composition.with_markers(message, admitted.text, taken.markers)
+        text = replace_lone_surrogates(composition.with_markers(message, admitted.text, taken.markers))
         metadata = mapping(message.get("metadata"))
         return InboundMessage(
             conversation_id=conversation_id,

@@ -311,3 +311,21 @@ async def test_media_of_a_direct_message_keeps_its_intent_when_nothing_is_hidden
     world.fetcher.files["https://x/a"] = FetchedMedia(PNG)
     await world.message(id="m", attachments=[{"url": "https://x/a"}], metadata={"deliveryIntent": "interleave"})
     assert world.messages[0].intent == "interleave"
+
+
+async def test_h13_nothing_handed_over_holds_a_lone_surrogate() -> None:
+    world = World()
+    await world.message(id="m1", senderType="ai_agent", senderName="O\ud83d", text="bad \ud83d")
+    await world.message(
+        id="m2",
+        text="bad \ud83d",
+        senderName="D\udc00",
+        replyTo="r\ud83d",
+        payload={"conversation": {"name": "n\ud800"}},
+    )
+    await world.message(conversation="c\ud83d", id="m3")
+    (message,) = world.messages
+    shown = [message.text, message.user_name, message.chat_name, message.reply_to, world.service.context_for("c")]
+    assert "\x00".join(str(text) for text in shown).encode()
+    assert message.text == "bad \ufffd"
+    assert message.reply_to is None
