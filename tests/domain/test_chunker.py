@@ -115,6 +115,8 @@ def test_text_within_the_budget_is_one_part(text: str) -> None:
 @example(FAMILY * 400, 100)
 @example("\U0001f1e9\U0001f1ea" * 400, 44)
 @example("\r\n" * 300 + "x", 41)
+@example("ab \u0301" * 200, 100)
+@example("\u0600 x" * 200, 101)
 @example("x" + "\U0001f1e9\U0001f1ea" * 400, 3800)
 def test_h32_no_cut_inside_a_grapheme_cluster(text: str, budget: int) -> None:
     boundaries, at = {0}, 0

@@ -139,6 +139,17 @@ async def test_field_63_a_failed_hand_over_is_no_duplicate_when_it_comes_again()
     assert len(world.messages) == 1
 
 
+async def test_an_id_is_remembered_for_1024_others() -> None:
+    world = World()
+    for number in [*range(1024), 0]:
+        await world.message(id=f"m{number}")
+    assert len(world.messages) == 1024
+    await world.message(id="m1024")
+    await world.message(id="m1")
+    await world.message(id="m0")
+    assert [message.message_id for message in world.messages[1024:]] == ["m1024", "m0"]
+
+
 async def test_h18_a_message_without_conversation_may_come_again_with_one() -> None:
     world = World()
     await world.message(conversation=None, id="m")

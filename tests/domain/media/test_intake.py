@@ -143,6 +143,13 @@ async def test_empty_and_oversized_attachments_are_failures(data: bytes) -> None
     assert bench.held() == []
 
 
+async def test_an_empty_file_does_not_cost_the_others_their_bytes() -> None:
+    bench = Bench()
+    result = await bench.intake.take("c", "m", [bench.serve("a.txt", b""), bench.serve("b.txt", b"x")])
+    assert [media.path for media in result.media] == ["/media/1/b.txt"]
+    assert bench.held() == [1]
+
+
 async def test_h21_ten_attachments_download_side_by_side_in_the_messages_order() -> None:
     bench = Bench()
     bench.fetcher.gate.clear()

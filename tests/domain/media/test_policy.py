@@ -53,6 +53,7 @@ def test_h22_images_are_known_by_their_bytes_whatever_is_declared(data: bytes, p
 def test_weak_signatures_protect_but_prove_nothing(data: bytes) -> None:
     assert image_mime(data) is None
     assert looks_like_image(data)
+    assert is_protected("images", declared({"mimeType": "text/plain"}), None, data)
 
 
 @pytest.mark.parametrize(
