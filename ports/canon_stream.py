@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,19 @@ class EventHandler(Protocol):
         """Take one event over. Returning normally hands it over: its id is committed and the cursor may move.
 
         Raising releases the event's claim; the stream goes on, and a redelivery is not a duplicate.
+        """
+        ...
+
+
+@runtime_checkable
+class EagerEventHandler(Protocol):
+    """An event handler that can take some events over without waiting."""
+
+    def handle_now(self, event: StreamEvent) -> bool:
+        """Take ``event`` over completely and return ``True``, or do nothing and return ``False``.
+
+        Called on the read loop when nothing of the event's lane is queued or running, so order is kept. It must be
+        quick. After ``False``, or an exception, the event goes the ordinary way through :meth:`EventHandler.handle`.
         """
         ...
 

@@ -25,6 +25,14 @@ class Claims:
         self._done: set[str] = set()
         self._order: deque[str] = deque()
 
+    def known(self, key: str) -> bool:
+        """Whether ``key`` is in work or was committed: a duplicate."""
+        return key in self._done or key in self._working
+
+    def in_work(self, key: str) -> bool:
+        """Whether ``key`` is claimed right now."""
+        return key in self._working
+
     def claim(self, key: str) -> bool:
         """Claim ``key`` for handling; ``False`` when it is in work or was committed: a duplicate."""
         if key in self._working or key in self._done:

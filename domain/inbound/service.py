@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from canon_hermes_plugin.domain.chunker import replace_lone_surrogates
 from canon_hermes_plugin.domain.inbound import text as composition
-from canon_hermes_plugin.domain.inbound.admission import Admit, Drop, Receipt, Screened, decide, screen
+from canon_hermes_plugin.domain.inbound.admission import Admit, Drop, Receipt, Screened, Suppress, decide, screen
 from canon_hermes_plugin.domain.inbound.background import BackgroundBuffer
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts, conversation_id_of
@@ -29,9 +29,6 @@ from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import ConversationKind, HostInbox, InboundMessage
 
 _log = logging.getLogger(__name__)
-
-Work = Awaitable[None] | None
-"""What is left to wait for after an event was decided; ``None`` when it is done."""
 
 _NAME_CHARS: Final = 200
 _CONTROL_LANE: Final = "\x00control"
@@ -83,7 +80,7 @@ class InboundService:
         self._ports = ports
         self._state = state or InboundState()
         self._identity = AgentIdentity(None)
-        self._handlers: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
+        self._handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[None]]] = {
             "message.created": self._message_created,
             "conversation.updated": self._conversation_updated,
             "agent.context": self._agent_context,
@@ -127,69 +124,61 @@ class InboundService:
 
     async def handle(self, event: StreamEvent) -> None:
         """Take one event over. Raises what the hand-over raises; malformed events are dropped."""
-        work = self.begin(event)
-        if work is not None:
-            await work
+        if not self.handle_now(event):
+            await self._handlers[event.name](mapping(event.data))
 
-    def begin(self, event: StreamEvent) -> Work:
-        """Do what needs no waiting and return the rest, which must be awaited; ``None`` when the event is taken over.
+    def handle_now(self, event: StreamEvent) -> bool:
+        """Take an event over without waiting when nothing about it can wait: ignored, dropped or background.
 
-        Most events of a busy room end here, without a coroutine of their own.
+        Most of a busy room comes this way, so it costs no coroutine. ``False`` means that nothing was done.
         """
-        handler = self._handlers.get(event.name)
-        return None if handler is None else handler(mapping(event.data))
+        if event.name == "message.created":
+            return self._pass_by(mapping(event.data))
+        return event.name not in self._handlers
 
-    def _message_created(self, payload: Mapping[str, Any]) -> Work:
-        """Decide about a message. What needs no waiting is done when this returns."""
+    def _pass_by(self, payload: Mapping[str, Any]) -> bool:
+        """Take in a message that wakes nobody; ``False`` when it wakes somebody or is a receipt."""
         screened = screen(payload, self._identity.agent_id)
         if not isinstance(screened, Screened):
-            if isinstance(screened, Receipt):
-                return self._receipt(screened, payload)
-            _log.debug("message dropped: %s", screened.reason.value)
-            return None
+            return isinstance(screened, Drop)
         claims, message_id = self._state.claims, screened.message_id
-        if message_id is None:
-            return self._take(screened)
-        if not claims.claim(message_id):
-            _log.debug("message %s dropped: duplicate", message_id)
-            return None
-        try:
-            work = self._take(screened)
-        except BaseException:
-            claims.release(message_id)
-            raise
-        if work is None:
-            claims.commit(message_id)
-        return work
-
-    def _take(self, screened: Screened) -> Work:
-        """Learn from a new message and decide about it; return the hand-over of an admitted one."""
-        self._state.conversations.learn(screened.conversation_id, screened.payload)
+        if message_id is not None and claims.known(message_id):
+            return not claims.in_work(message_id)
         outcome = decide(screened)
         if isinstance(outcome, Admit):
-            return self._hand_over(screened, outcome)
-        if isinstance(outcome, Drop):
-            _log.debug("message %s dropped: %s", screened.message_id, outcome.reason.value)
-        else:
+            return False
+        self._state.conversations.learn(screened.conversation_id, payload)
+        if isinstance(outcome, Suppress):
             self._state.background.record(screened.conversation_id, outcome.overheard)
-            _log.debug("message %s not dispatched: %s", screened.message_id, outcome.verdict.reason.value)
-        return None
+        if message_id is not None:
+            claims.commit(message_id)
+        if _log.isEnabledFor(logging.DEBUG):
+            reason = outcome.verdict.reason if isinstance(outcome, Suppress) else outcome.reason
+            _log.debug("message %s not dispatched: %s", message_id, reason.value)
+        return True
 
-    async def _hand_over(self, screened: Screened, admitted: Admit) -> None:
-        """Give an admitted message to the host; its id is committed after that, and released when it fails."""
+    async def _message_created(self, payload: Mapping[str, Any]) -> None:
+        """Hand an admitted message over; its id is committed after that, and released when the hand-over fails."""
+        screened = screen(payload, self._identity.agent_id)
+        if isinstance(screened, Receipt):
+            ours = await self._ports.receipts.offer(payload)
+            _log.debug("approval receipt %s: %s", screened.approval_id, "ours" if ours else "not ours")
+        if not isinstance(screened, Screened):
+            return
         claims, message_id = self._state.claims, screened.message_id
+        if message_id is not None and not claims.claim(message_id):
+            return
         try:
-            await self._ports.inbox.hand_over(await self._draft(screened, admitted))
+            self._state.conversations.learn(screened.conversation_id, payload)
+            outcome = decide(screened)
+            if isinstance(outcome, Admit):
+                await self._ports.inbox.hand_over(await self._draft(screened, outcome))
         except BaseException:
             if message_id is not None:
                 claims.release(message_id)
             raise
         if message_id is not None:
             claims.commit(message_id)
-
-    async def _receipt(self, receipt: Receipt, payload: Mapping[str, Any]) -> None:
-        ours = await self._ports.receipts.offer(payload)
-        _log.debug("approval receipt %s: %s", receipt.approval_id, "ours" if ours else "not ours")
 
     async def _draft(self, screened: Screened, admitted: Admit) -> InboundMessage:
         message, conversation_id = screened.message, screened.conversation_id
@@ -231,17 +220,15 @@ class InboundService:
             )
         )
 
-    def _conversation_updated(self, payload: Mapping[str, Any]) -> Work:
+    async def _conversation_updated(self, payload: Mapping[str, Any]) -> None:
         conversation_id = identifier(payload.get("conversationId")) or identifier(payload.get("id"))
         if conversation_id is not None:
             self._state.conversations.merge(conversation_id, payload.get("changes"))
-        return None
 
-    def _agent_context(self, payload: Mapping[str, Any]) -> Work:
+    async def _agent_context(self, payload: Mapping[str, Any]) -> None:
         found = next((value for key in ("agentId", "id", "userId") if (value := identifier(payload.get(key)))), None)
         if found is not None:
             self._identity = AgentIdentity(found, self._identity.owner_id, self._identity.display_name)
-        return None
 
     async def _runtime_control(self, payload: Mapping[str, Any]) -> None:
         """Consume the pending signal. The event's own value is not trusted (canon-wire §5.5)."""
@@ -266,9 +253,8 @@ class InboundService:
         except CanonError as error:
             _log.warning("conversation list not refreshed: %s", error.code)
 
-    def _stream_error(self, payload: Mapping[str, Any]) -> Work:
+    async def _stream_error(self, payload: Mapping[str, Any]) -> None:
         _log.warning("Canon reported a stream error: %s", inert(payload.get("code"), 60) or "no code")
-        return None
 
 
 def _conversation_of(event: StreamEvent) -> str | None:

@@ -340,3 +340,18 @@ async def test_h13_nothing_handed_over_holds_a_lone_surrogate() -> None:
     assert "\x00".join(str(text) for text in shown).encode()
     assert message.text == "bad \ufffd"
     assert message.reply_to is None
+
+
+def test_what_can_wait_is_left_alone_by_handle_now() -> None:
+    world = World()
+    human = {"id": "m", "senderType": "human", "text": "hi"}
+    receipt = {"id": "r", "metadata": {"type": "approval_reply", "approvalId": "a"}}
+    for message in (human, receipt):
+        data = {"conversationId": "c", "message": message, "conversation": {"type": "group"}}
+        assert not world.service.handle_now(StreamEvent("message.created", data))
+    assert not world.service.handle_now(StreamEvent("runtime.control", {}))
+    assert world.service.kind("c") == "unknown"
+    agent = {**human, "senderType": "ai_agent"}
+    assert world.service.handle_now(StreamEvent("message.created", {"conversationId": "c", "message": agent}))
+    assert world.service.handle_now(StreamEvent("typing", None))
+    assert world.service.context_for("c") is not None
