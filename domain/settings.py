@@ -135,3 +135,61 @@ CREDENTIAL_SETTINGS = (
     AGENTS_PATH,
     BOOTSTRAP,
 )
+
+
+ALLOWED_USERS = Setting("CANON_ALLOWED_USERS", (), "Ids of the people and agents that may wake the agent, with commas.")
+ALLOW_ALL_USERS = Setting(
+    "CANON_ALLOW_ALL_USERS", (), "true: everyone in the agent's conversations may wake it. install sets it when unset."
+)
+HOME_CHANNEL = Setting(
+    "CANON_HOME_CHANNEL", (), "Conversation of scheduled deliveries without a target, and of canon-hermes send."
+)
+HOME_CHANNEL_NAME = Setting("CANON_HOME_CHANNEL_NAME", (), "Name shown for the home channel.", default="Canon Home")
+TURN_VERBOSITY = Setting(
+    "CANON_TURN_VERBOSITY",
+    ("turn_verbosity", "canon_turn_verbosity", "CANON_TURN_VERBOSITY"),
+    "verbose shows the growing answer and the activity, quiet only the final answer; auto: quiet in groups.",
+    default="auto",
+)
+IMAGE_DELIVERY = Setting(
+    "CANON_INBOUND_IMAGE_DELIVERY",
+    ("inbound_image_delivery", "CANON_INBOUND_IMAGE_DELIVERY"),
+    "trusted-only keeps inbound images from the model; trusted tools still read them. Else model.",
+    default="model",
+)
+VISUAL_DELIVERY = Setting(
+    "CANON_INBOUND_VISUAL_MEDIA_DELIVERY",
+    ("inbound_visual_media_delivery", "CANON_INBOUND_VISUAL_MEDIA_DELIVERY"),
+    "trusted-only keeps inbound images and PDFs from the model; wins over the image setting. Else model.",
+    default="model",
+)
+
+PLATFORM_SETTINGS = (
+    ALLOWED_USERS,
+    ALLOW_ALL_USERS,
+    HOME_CHANNEL,
+    HOME_CHANNEL_NAME,
+    TURN_VERBOSITY,
+    IMAGE_DELIVERY,
+    VISUAL_DELIVERY,
+)
+HOST_SETTINGS = (
+    Setting("GATEWAY_ALLOWED_USERS", (), "The host's list for every platform; counts for Canon as well."),
+    Setting("GATEWAY_ALLOW_ALL_USERS", (), "The host's open door for every platform, when no list is set anywhere."),
+    Setting("GATEWAY_MULTIPLEX_PROFILES", (), "Must not be true: the platform refuses to serve several agents."),
+    Setting("HERMES_HOME", (), "The Hermes profile that install, setup, doctor and send act on."),
+    Setting("NO_COLOR", (), "Anything: the command line does not colour its output."),
+)
+
+SETTINGS = (*CREDENTIAL_SETTINGS, *PLATFORM_SETTINGS, *HOST_SETTINGS)
+"""Every setting, in the order of the documentation."""
+
+
+def documented() -> str:
+    """Return the table of ``docs/operations.md``."""
+    rows = ["| variable | platform extra | default | meaning |", "| --- | --- | --- | --- |"]
+    for setting in SETTINGS:
+        extras = ", ".join(f"`{key}`" for key in setting.extras) or "none"
+        meaning = f"{setting.meaning} **Secret.**" if setting.secret else setting.meaning
+        rows.append(f"| `{setting.env}` | {extras} | {setting.default or 'none'} | {meaning} |")
+    return "\n".join(rows)

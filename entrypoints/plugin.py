@@ -141,6 +141,6 @@ def _dependencies_present() -> bool:
 
 def _setup() -> None:
     """Run the interactive set-up as a step of ``hermes gateway setup``."""
-    from canon_hermes_plugin.cli import main
+    from canon_hermes_plugin.cli.setup import gateway_setup
 
-    main(["setup"], standalone_mode=False)
+    gateway_setup()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 
 import click
 from canon_hermes_plugin.cli.output import remember_encodings
@@ -12,6 +11,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
     "card": ("canon_hermes_plugin.cli.card", "Check a card file, start from an example, see it as plain text."),
     "sandbox": ("canon_hermes_plugin.cli.sandbox", "Try the plugin on this machine, without account or network."),
+    "send": ("canon_hermes_plugin.cli.send", "Post one message into a conversation."),
+    "completion": ("canon_hermes_plugin.cli.completion", "Print the completion script of a shell."),
     "doctor": ("canon_hermes_plugin.cli.doctor", "Check the set-up and say what to do."),
     "setup": ("canon_hermes_plugin.cli.setup", "Connect Hermes to a Canon agent."),
     "install": ("canon_hermes_plugin.cli.install", "Enable the plugin and the platform in Hermes."),
@@ -39,6 +40,8 @@ class _LazyGroup(click.Group):
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
         click.echo(f"canon-hermes-plugin {version('canon-hermes-plugin')}")
         ctx.exit()
 

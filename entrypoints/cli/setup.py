@@ -48,7 +48,10 @@ def command(no_input: bool, **options: object) -> None:
 
 def gateway_setup() -> None:
     """Run the set-up as a step of ``hermes gateway setup``: the same questions, no exit."""
-    run(Answers(), Prompter(interactive=interactive()))
+    try:
+        run(Answers(), Prompter(interactive=interactive()))
+    except click.Abort:
+        say("cancelled", mark="note")
 
 
 def run(answers: Answers, prompter: Prompter) -> int:

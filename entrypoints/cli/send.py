@@ -1,0 +1,70 @@
+"""``canon-hermes send``: post one message into any conversation, without a gateway (hermes-host §9.3).
+
+The host's own ``hermes send`` reaches the home channel only: a conversation id that is not a number is dropped there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+from canon_hermes_plugin.cli.output import say
+from canon_hermes_plugin.cli.situation import Situation
+from canon_hermes_plugin.cli.terminal import printable
+from canon_hermes_plugin.domain.host_config import at, platform_section
+from canon_hermes_plugin.ports.errors import CanonPluginError, CredentialsError
+from canon_hermes_plugin.ports.profiles import Connection
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--to", "target", metavar="CONVERSATION", help="The conversation's id; default: the home channel.")
+@click.option("--reply-to", metavar="MESSAGE", help="The id of the message this answers.")
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file to attach, at most 10 MiB. Repeatable.",
+)
+def command(text: str | None, target: str | None, reply_to: str | None, files: tuple[Path, ...]) -> None:
+    """Post TEXT as this profile's agent. Without TEXT, or with -, it is read from standard input.
+
+    Long text is split as an answer would be. The environment is proven first. Each run is a message of its own: when it
+    ends in an unclear failure, look into the conversation before you run it again.
+    """
+    body = text or ""
+    if text == "-" or (text is None and not files):
+        body = sys.stdin.read()
+    try:
+        message_id = asyncio.run(_send(body.strip("\n"), target, reply_to, files))
+    except CanonPluginError as error:
+        say(str(error), mark="fault", error=True)
+        sys.exit(1)
+    say(f"sent: {printable(message_id)}", mark="ok")
+
+
+async def _send(text: str, target: str | None, reply_to: str | None, files: tuple[Path, ...]) -> str:
+    from canon_hermes_plugin.infrastructure.canon.client import CanonHttp
+    from canon_hermes_plugin.infrastructure.canon.link import CanonLink
+    from canon_hermes_plugin.infrastructure.hermes.standalone import Notification, deliver
+    from canon_hermes_plugin.infrastructure.system import SystemClock, SystemIds
+
+    connection, home = await asyncio.to_thread(_look)
+    api = CanonHttp(CanonLink(connection, clock=SystemClock()))
+    try:
+        return await deliver(api, SystemIds(), Notification(text, (target or "").strip() or home, reply_to, files))
+    finally:
+        await api.close()
+
+
+def _look() -> tuple[Connection, str | None]:
+    situation = Situation.look()
+    connection = situation.connection()
+    if connection is None:
+        raise CredentialsError("no Canon credentials; run canon-hermes setup")
+    configured = at(platform_section(situation.config()), "home_channel", "chat_id")
+    home = situation.environ.get("CANON_HOME_CHANNEL", "").strip() or (str(configured) if configured else None)
+    return connection, home
