@@ -18,6 +18,7 @@ from canon_hermes_plugin.ports.time import Clock
 
 POLL_SECONDS: Final = 1.0
 CANCEL_SECONDS: Final = 2.0
+_SHORTEST_WAIT: Final = 0.001
 _GONE: Final = frozenset({404, 409})
 _NO_ANSWER: Final = frozenset({"", "pending", "cancelled", "timeout"})
 
@@ -69,7 +70,7 @@ async def _poll(canon: InteractionPort, request: OpenRequest, clock: Clock) -> A
         if status and status != "pending":
             return answer
         left = request.expires_at - clock.now_ms()
-        await clock.sleep(max(0.0, min(POLL_SECONDS, left / 1000)))
+        await clock.sleep(max(_SHORTEST_WAIT, min(POLL_SECONDS, left / 1000)))
     return await _last_moment(canon, request)
 
 
