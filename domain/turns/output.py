@@ -179,17 +179,35 @@ class Output:
         wanted = _skeleton(self._confirmed or "")
         if not wanted or not self._segments:
             return None
-        for first in range(len(self._segments) - 1, -1, -1):
-            spelled = _skeleton("".join(segment.text for segment in self._segments[first:]))
-            if spelled == wanted:
-                return _join(self._segments[first:])
-            if len(spelled) > len(wanted):
+        for end in range(len(self._segments), 0, -1):
+            spelled = self._spelled(wanted, end)
+            if spelled is not None:
+                return "\n".join([spelled, *(segment.text for segment in self._segments[end:])])
+            last = self._segments[end - 1]
+            if not last.appended or wanted in _skeleton(last.text):
                 break
         last = self._segments[-1]
         begun = _skeleton(last.text)
         if not last.finalized and begun and wanted.startswith(begun):
-            return _DIRECTIVE.sub("", self._confirmed or "")
+            return self._confirmed_text()
         return None
+
+    def _spelled(self, wanted: str, end: int) -> str | None:
+        """Return the answer if the segments before ``end`` spell the confirmed text.
+
+        Several of them do so up to white space, which only the confirmed text knows for certain.
+        """
+        spelled = ""
+        for first in range(end - 1, -1, -1):
+            spelled = _skeleton(self._segments[first].text) + spelled
+            if spelled == wanted:
+                return self._segments[first].text if first == end - 1 else self._confirmed_text()
+            if len(spelled) > len(wanted):
+                return None
+        return None
+
+    def _confirmed_text(self) -> str:
+        return _DIRECTIVE.sub("", self._confirmed or "")
 
     def _answer_by_rule(self) -> str | None:
         live = [segment for segment in self._segments if not segment.commentary]

@@ -113,6 +113,28 @@ def test_h1_the_confirmed_text_overrules_everything(output):
     assert output.answer() == "First half of it, second half of it."
 
 
+def test_the_confirmed_text_knows_the_white_space_between_its_bubbles(output):
+    finalized(output, "One paragraph.")
+    finalized(output, "Another one.")
+    output.confirm("One paragraph.\n\nAnother one.")
+    assert output.answer() == "One paragraph.\n\nAnother one."
+
+
+def test_what_is_appended_to_the_confirmed_answer_stays(output):
+    finalized(output, "Comment.")
+    finalized(output, "The answer.")
+    output.confirm("The answer.")
+    output.append("One file could not be attached.")
+    assert output.answer() == "The answer.\nOne file could not be attached."
+
+
+def test_field_1_the_confirmed_answer_said_again_with_a_footer_counts_once(output):
+    finalized(output, "The answer.")
+    output.confirm("The answer.")
+    output.append("The answer.\n\n_took 3 s_")
+    assert output.answer() == "The answer.\n\n_took 3 s_"
+
+
 def test_a_confirmed_text_completes_a_stream_that_broke_off(output):
     output.open("The answer is ▉", finalized=False)
     output.confirm("The answer is 42. MEDIA:/tmp/x.png")
