@@ -10,11 +10,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import click
 from canon_hermes_plugin.cli.terminal import Screen, printable
@@ -169,65 +169,78 @@ def _model(choice: ModelChoice | None) -> Generator[tuple[ModelChoice, str]]:
 
 def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
     person = Participant(chat, DIRECT, PERSON, timeout=options.timeout)
-    with _printing(Transcript(chat.canon, DIRECT), screen):
+    typed_is_shown = not options.say and sys.stdin.isatty()
+    with _Printer(Transcript(chat.canon, DIRECT), screen, hide_person=typed_is_shown) as printer:
         if options.say:
             for asked in options.say:
                 person.say_and_settle(asked)
             return
         screen.line('Write something, for example "hello" or "demo". Ctrl-C ends.', "dim")
-        while (text := _read()) is not None:
+        while (text := _read(printer)) is not None:
             if text.strip() in _QUIT:
                 return
-            if text.strip():
+            try:
                 _act(person, text)
+            except GatewayError as error:
+                if not chat.gateway.running:
+                    raise
+                screen.line(f"{printable(str(error))}. Write on, or leave with Ctrl-C.", "red")
 
 
 def _act(person: Participant, typed: str) -> None:
     """Take a typed line as the answer to a question of the agent when it is one, else as a message."""
+    if not typed.strip():
+        return
     if any(person.answer(typed, asked) for asked in reversed(person.waiting())):
         person.follow()
     else:
         person.say(typed)
 
 
-def _read() -> str | None:
+def _read(printer: _Printer) -> str | None:
     """Return the next line typed, or ``None`` at the end of the input."""
+    printer.flush()
     try:
         return input("> " if sys.stdin.isatty() else "")
     except EOFError:
         return None
 
 
-@contextmanager
-def _printing(transcript: Transcript, screen: Screen) -> Generator[None]:
-    """Print the conversation from a thread of its own while the body runs, and everything that is left at its end."""
-    over = threading.Event()
+class _Printer:
+    """Prints the conversation from a thread of its own while the body runs, and all that is left at its end."""
 
-    def follow() -> None:
-        while not over.is_set():
-            _print(transcript.news(), screen)
-            try:
-                transcript.canon.wait_for(lambda _: transcript.pending() or over.is_set(), 1.0)
-            except TimeoutError:
-                continue
+    def __init__(self, transcript: Transcript, screen: Screen, *, hide_person: bool) -> None:
+        self._transcript, self._screen, self._hide_person = transcript, screen, hide_person
+        self._over, self._lock = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
 
-    thread = threading.Thread(target=follow, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        transcript.canon.wake()
-        thread.join()
-        _print(transcript.news(), screen)
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
 
+    def __exit__(self, *_exc: object) -> None:
+        self._over.set()
+        self._transcript.canon.wake()
+        self._thread.join()
+        self.flush()
 
-def _print(lines: Sequence[Line], screen: Screen) -> None:
-    mark = "\u00b7" if screen.unicode else "-"
-    for line in lines:
+    def flush(self) -> None:
+        """Print what is new now."""
+        with self._lock:
+            for line in self._transcript.news():
+                if not (self._hide_person and line.kind == "person"):
+                    self._screen.line(self._text(line), _STYLES[line.kind])
+
+    def _follow(self) -> None:
+        while not self._over.is_set():
+            self.flush()
+            with suppress(TimeoutError):
+                self._transcript.canon.wait_for(lambda _: self._transcript.pending() or self._over.is_set(), 1.0)
+
+    def _text(self, line: Line) -> str:
         who, text = printable(line.who).replace("\n", " "), printable(line.text)
-        shown = f"  {mark} {who}: {text}" if line.kind in {"note", "done"} else f"{who}: {text}"
-        screen.line(shown, _STYLES[line.kind])
+        mark = "\u00b7" if self._screen.unicode else "-"
+        return f"  {mark} {who}: {text}" if line.kind in {"note", "done"} else f"{who}: {text}"
 
 
 def _fail(message: str, log: str) -> NoReturn:

@@ -92,3 +92,37 @@ def test_without_a_gateway_it_prints_the_environment_for_one_and_waits(monkeypat
     assert result.exit_code == 0
     assert f"CANON_API_KEY={seen['key']}" in result.output
     assert seen["running"]
+
+
+class _Gateway:
+    def __init__(self, running):
+        self.running = running
+
+    def log(self, lines=40):
+        return "the log"
+
+
+def _converse(monkeypatch, running, lines):
+    said = []
+
+    def fail(_self, text):
+        said.append(text)
+        raise GatewayError("no complete answer", "the log")
+
+    typed = iter(lines)
+    monkeypatch.setattr(sandbox.Participant, "say", fail)
+    monkeypatch.setattr(sandbox, "_read", lambda _printer: next(typed, None))
+    options = sandbox.SandboxOptions((), None, keep=False, streaming=True, port=0, timeout=1)
+    chat = sandbox.Chat(sandbox.LoopbackCanon(), _Gateway(running))
+    sandbox._converse(chat, options, sandbox.Screen())
+    return said
+
+
+def test_at_the_prompt_a_missing_answer_does_not_end_the_conversation(monkeypatch, capsys):
+    assert _converse(monkeypatch, True, ["one", "  ", "two", "/quit", "three"]) == ["one", "two"]
+    assert capsys.readouterr().out.count("no complete answer") == 2
+
+
+def test_at_the_prompt_a_dead_gateway_does(monkeypatch):
+    with pytest.raises(GatewayError):
+        _converse(monkeypatch, False, ["one", "two"])
