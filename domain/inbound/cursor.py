@@ -46,6 +46,11 @@ class CursorMark:
         """Events after the cursor."""
         return len(self._waiting)
 
+    def holds(self, event_id: str) -> bool:
+        """Whether the same event is in work, or finished and still after the cursor: a duplicate."""
+        known = self._by_id.get(event_id)
+        return known is not None and (known.working or known.finished)
+
     def open(self, event_id: str) -> Position | None:
         """Take an event's place; ``None`` when the same event is in work or finished already: a duplicate."""
         known = self._by_id.get(event_id)
@@ -61,6 +66,15 @@ class CursorMark:
             self._waiting[0].finished = True
             self._advance()
         return position
+
+    def pass_over(self, event_id: str) -> None:
+        """An event was handed over at once: the same as opening and finishing its place."""
+        if not self._waiting:
+            self.value = event_id
+            return
+        position = self.open(event_id)
+        if position is not None:
+            self.finish(position)
 
     def finish(self, position: Position) -> None:
         """The event was handed over, or there was nothing to hand over."""

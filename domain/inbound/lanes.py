@@ -18,7 +18,7 @@ from typing import final
 
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.cursor import CursorMark, Position
-from canon_hermes_plugin.ports.canon_stream import EventHandler, StreamEvent
+from canon_hermes_plugin.ports.canon_stream import EagerEventHandler, EventHandler, StreamEvent
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ class Lanes:
         self, handler: EventHandler, claims: Claims, cursor: CursorMark, *, max_queued: int = MAX_QUEUED
     ) -> None:
         self._handler = handler
+        self._handle_now = handler.handle_now if isinstance(handler, EagerEventHandler) else None
         self._claims = claims
         self._cursor = cursor
         self._max_queued = max_queued
@@ -75,20 +76,27 @@ class Lanes:
 
     def skip(self, event_id: str) -> None:
         """Move the cursor over an event that holds nothing to hand over (no name or no data)."""
-        position = self._cursor.open(event_id)
-        if position is not None:
-            self._cursor.finish(position)
+        self._cursor.pass_over(event_id)
 
     def offer(self, event: StreamEvent) -> None:
         """Take ``event`` into its lane, unless it is a duplicate. Never waits; ask :attr:`full` first."""
-        position: Position | None = None
+        event_id = event.event_id
+        if event_id is not None and (self._claims.known(event_id) or self._cursor.holds(event_id)):
+            return
+        # While nothing is queued or running there is no order to keep, and the lane need not even be known.
+        key = self._lane_of(event) if self._lanes else None
+        if self._handle_now is not None and key not in self._lanes and self._handled_at_once(event):
+            if event_id is not None:
+                self._claims.commit(event_id)
+                self._cursor.pass_over(event_id)
+            return
+        self._enqueue(event)
+
+    def _enqueue(self, event: StreamEvent) -> None:
+        position = None
         if event.event_id is not None:
-            if not self._claims.claim(event.event_id):
-                return
+            self._claims.claim(event.event_id)
             position = self._cursor.open(event.event_id)
-            if position is None:
-                self._claims.release(event.event_id)
-                return
         key = self._lane_of(event)
         lane = self._lanes.get(key)
         if lane is None:
@@ -135,6 +143,13 @@ class Lanes:
                 self._give_back(*lane.queue.popleft())
         self._lanes.clear()
         self._ready.clear()
+
+    def _handled_at_once(self, event: StreamEvent) -> bool:
+        try:
+            return self._handle_now is not None and self._handle_now(event)
+        except Exception as error:  # noqa: BLE001 - H17: the ordinary way isolates and reports it
+            _log.debug("event %s could not be handled at once: %s", event.event_id, type(error).__name__)
+            return False
 
     def _lane_of(self, event: StreamEvent) -> str | None:
         try:

@@ -26,6 +26,8 @@ _END = b"\n\n"
 # The decoder remembers the last id for ever. Starting every event with an empty one tells an event that has no id from
 # an event that repeats the id before it.
 _NO_ID = b"id:\n"
+_WITH_ID = b"id:"
+_NEXT_WITHOUT_ID = re.compile(rb"\n\n(?!id:)")
 _HEADERS = {"content-type": "text/event-stream; charset=utf-8"}
 
 
@@ -47,7 +49,7 @@ class EventGuard:
         self._pending: list[bytes] = []
         self._size = 0
         self._skipping = False
-        self._owed = _NO_ID
+        self._owed = b""
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes; return what completes events, with LF line ends, or nothing."""
@@ -93,11 +95,11 @@ class EventGuard:
             ready = ready[1 if end_at_border else ready.find(_END) + len(_END) :]
         elif self._pending:
             ready = b"".join([*self._pending, ready])
-        ready = self._owed + ready.replace(_END, _END + _NO_ID)
+        ready = self._owed + ready if self._owed else ready
         self._owed, self._pending, self._size = b"", [], 0
         if rest:
             self._keep(rest)
-        return ready
+        return _marked(ready)
 
     def _keep(self, piece: bytes) -> None:
         if self._skipping:
@@ -110,9 +112,16 @@ class EventGuard:
             found = _ID.search(b"".join(self._pending)[:_HEAD])
             if found:
                 # Its id still moves the cursor, or the same event would come again on every reconnect.
-                self._owed += _NO_ID + b"id: " + found[1] + _END + _NO_ID
+                self._owed += b"id: " + found[1] + _END
             self._skipping = True
             self._pending, self._size = [], 0
+
+
+def _marked(events: bytes) -> bytes:
+    """Start every event with an empty id, unless each one starts with an id of its own anyway."""
+    if events.startswith(_WITH_ID) and _NEXT_WITHOUT_ID.search(events, 0, len(events) - 1) is None:
+        return events
+    return _NO_ID + events.replace(_END, _END + _NO_ID)
 
 
 @final

@@ -35,6 +35,7 @@ _UNAUTHORIZED = frozenset({401, 403})
 _MAX_ID = 512
 _BIG = 512 * 1024
 _MAX_REFUSAL = 64 * 1024
+_DECODER = json.JSONDecoder()
 _NAMELESS = "message"
 """What the decoder calls an event without a name. Canon has no event of that name (canon-wire §5.2)."""
 
@@ -219,6 +220,12 @@ def usable_id(event_id: str | None) -> str | None:
 
 def parse(text: str) -> Any:  # noqa: ANN401 - decoded JSON or the raw string
     """Return the decoded payload, or the raw string when it is not JSON (canon-wire §5.2)."""
+    try:
+        # The whole text is one value as a rule; what surrounds it, if anything, is judged by the complete decoder.
+        value, end = _DECODER.raw_decode(text)
+        return value if end == len(text) else json.loads(text)
+    except (ValueError, RecursionError):
+        pass
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

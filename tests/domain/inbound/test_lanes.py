@@ -262,3 +262,61 @@ async def test_failures_are_logged_with_id_and_kind_only(world, caplog):
     assert "ValueError" in caplog.text
     assert "what the user wrote" not in caplog.text
     await lanes.close()
+
+
+class Eager(Handler):
+    """Takes events that say so at once; others wait their turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.at_once = []
+
+    def handle_now(self, event):
+        if error := event.data.get("now_error"):
+            raise error
+        if event.data.get("now"):
+            self.at_once.append(event.data["n"])
+            self.taken.append(event.data["n"])
+            return True
+        return False
+
+
+async def test_an_event_that_can_be_taken_at_once_is_committed_at_once(world):
+    world.handler = Eager()
+    lanes = world.lanes()
+    lanes.offer(event(1, now=True))
+    assert (world.handler.taken, world.cursor.value, world.claims.committed("e1")) == ([1], "e1", True)
+    lanes.offer(event(1, now=True))
+    assert world.handler.taken == [1], "a redelivery is a duplicate"
+    await lanes.close()
+
+
+async def test_nothing_overtakes_within_a_conversation_and_others_are_still_taken_at_once(world):
+    world.handler = Eager()
+    world.handler.gates[1] = gate = asyncio.Event()
+    lanes = world.lanes()
+    lanes.offer(event(1))
+    lanes.offer(event(2, now=True))
+    await settle()
+    lanes.offer(event(3, now=True))
+    lanes.offer(event(4, "b", now=True))
+    assert world.handler.at_once == [4]
+    assert world.cursor.value is None
+    gate.set()
+    await lanes.idle()
+    assert world.handler.taken == [4, 1, 2, 3]
+    assert world.cursor.value == "e4"
+    await lanes.close()
+
+
+async def test_h17_an_event_that_fails_at_once_goes_the_ordinary_way(world):
+    world.handler = Eager()
+    lanes = world.lanes()
+    lanes.offer(event(1, now_error=ValueError("text")))
+    lanes.offer(event(2, now_error=ValueError("text"), error=OSError()))
+    lanes.offer(event(3, now=True))
+    await lanes.idle()
+    assert world.handler.taken == [1, 3]
+    assert world.cursor.value == "e1"
+    assert world.claims.working == 0
+    await lanes.close()
