@@ -176,9 +176,9 @@ class TurnCoordinator:
             self._poke(turn)
 
     def silence(self, turn: Turn) -> bool:
-        """Silence ``turn``: idempotent, ``False`` when it is over; any thread."""
+        """Silence ``turn``: idempotent, ``False`` when it is over or was not opened here; any thread."""
         turn = self._latest(turn)
-        silenced = turn.silence()
+        silenced = self._rooms.knows(turn) and turn.silence()
         if silenced:
             _log.info("silence chosen turn=%s conversation=%s", turn.id, turn.conversation_id)
             self._poke(turn)

@@ -118,6 +118,13 @@ async def test_field_74_a_silent_turn_ends_as_a_success_and_posts_nothing(bench)
     assert bench.texts == []
 
 
+async def test_silence_of_another_coordinators_turn_is_refused(bench, other_bench):
+    stranger = await other_bench.open()
+    await bench.open()
+    assert not bench.coordinator.silence(stranger)
+    assert not stranger.silenced
+
+
 async def test_silence_is_idempotent_and_refused_after_the_end(bench):
     turn = await bench.open()
     assert bench.coordinator.silence(turn)
