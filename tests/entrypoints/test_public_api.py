@@ -265,10 +265,15 @@ async def test_a_shown_card_names_no_responder_and_waits_for_nobody(world):
 
 @pytest.mark.parametrize(
     ("data", "mime", "error"),
-    [("text", "a/b", TypeError), (bytearray(b"x"), "a/b", TypeError), (b"", "a/b", ValueError), (b"x", "png", ValueError),
-     (b"x" * 10_485_761, "a/b", ValueError)],
+    [
+        ("text", "a/b", TypeError),
+        (bytearray(b"x"), "a/b", TypeError),
+        (b"", "a/b", ValueError),
+        (b"x", "png", ValueError),
+        (b"x" * 10_485_761, "a/b", ValueError),
+    ],
     ids=["text", "bytearray", "empty", "type", "large"],
-)  # fmt: skip
+)
 async def test_what_cannot_be_uploaded_is_refused_before_the_network(world, data, mime, error):
     with pytest.raises(error):
         await api_root.upload_media_for_current_conversation(data, mime)
