@@ -188,18 +188,18 @@ class InboundService:
             if attachments
             else _NO_MEDIA
         )
-        text = replace_lone_surrogates(composition.with_markers(message, admitted.text, taken.markers))
+        words = replace_lone_surrogates(composition.with_markers(message, admitted.text, taken.markers))
         metadata = mapping(message.get("metadata"))
         return InboundMessage(
             conversation_id=conversation_id,
-            text=text,
+            text=f"{taken.documents}\n\n{words}" if taken.documents else words,
             chat_kind=self._state.conversations.chat_kind(conversation_id),
             chat_name=self._state.conversations.name(conversation_id),
             user_id=identifier(message.get("senderId")) if message.get("senderType") == HUMAN else None,
             user_name=inert(message.get("senderName"), _NAME_CHARS) or None,
             message_id=screened.message_id,
             reply_to=identifier(message.get("replyTo")),
-            kind=composition.message_kind(text, taken.kinds),
+            kind=composition.message_kind(words, taken.kinds),
             intent=admitted_intent(delivery_intent(message), media_registered=taken.stranded, hidden=taken.stranded),
             channel_prompt=self._prompt(screened),
             media=taken.media,

@@ -9,12 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from canon_hermes_plugin.domain.inbound.reading import mapping
 from canon_hermes_plugin.domain.media import policy
 from canon_hermes_plugin.domain.media.captures import MESSAGE_ATTACHMENTS, MESSAGE_BYTES, Capture, CaptureStore
+from canon_hermes_plugin.domain.media.documents import (
+    MAX_INLINE_BYTES,
+    OPAQUE,
+    TextDocument,
+    read_out,
+    text_document,
+)
 from canon_hermes_plugin.ports.errors import MediaError
 from canon_hermes_plugin.ports.host import LocalMedia, MessageKind
 from canon_hermes_plugin.ports.media import (
@@ -54,12 +61,14 @@ class IntakeResult:
         media: files on the model's path, in the message's order.
         kinds: the host's kind of each of them.
         markers: what the text says about attachments the model does not see.
+        documents: the content of text files, to stand before the text.
         stranded: trusted bytes are held that no steer could carry (turns §1.8).
     """
 
     media: tuple[LocalMedia, ...] = ()
     kinds: tuple[MessageKind, ...] = ()
     markers: str = ""
+    documents: str = ""
     stranded: bool = False
 
 
@@ -72,6 +81,19 @@ class _Slot:
     hidden: bool = False
     local: LocalMedia | None = None
     kind: MessageKind = "document"
+    document: TextDocument | None = None
+
+
+def _readable(slots: Sequence[_Slot]) -> Sequence[TextDocument]:
+    """Return the documents that are read out, in order; text files beyond the bound become opaque ones."""
+    room, documents = MAX_INLINE_BYTES, list[TextDocument]()
+    for slot in slots:
+        if slot.document is not None and slot.document.size <= room:
+            room -= slot.document.size
+            documents.append(slot.document)
+        elif slot.local is not None and slot.local.mime_type.startswith("text/"):
+            slot.local = replace(slot.local, mime_type=OPAQUE)
+    return documents
 
 
 class _Captures:
@@ -140,11 +162,13 @@ class MediaIntake:
             _log.warning("message %s of %s: attachments exceed what is kept for tools", message_id, conversation_id)
         registered = message_id is not None and self._store.register(conversation_id, message_id, kept.ordered())
         outcome = policy.Outcome(hidden, unavailable, hidden if registered else 0)
+        documents = _readable(slots)
         delivered: list[tuple[LocalMedia, MessageKind]] = [(slot.local, slot.kind) for slot in slots if slot.local]
         return IntakeResult(
             media=tuple(local for local, _ in delivered),
             kinds=tuple(kind for _, kind in delivered),
             markers=policy.markers(self._protection, outcome),
+            documents=read_out(documents),
             stranded=registered and hidden > 0,
         )
 
@@ -187,5 +211,6 @@ class MediaIntake:
             family = policy.family_of(mime)
             slot.local = await self._cache.store(MediaFile(data, family, mime, name))
             slot.kind = _KINDS[family]
+            slot.document = text_document(name, mime, data)
         slot.done = True
         kept.add(Capture(index, data, mime, name))

@@ -355,3 +355,14 @@ def test_what_can_wait_is_left_alone_by_handle_now() -> None:
     assert world.service.handle_now(StreamEvent("message.created", {"conversationId": "c", "message": agent}))
     assert world.service.handle_now(StreamEvent("typing", None))
     assert world.service.context_for("c") is not None
+
+
+async def test_a_text_file_stands_before_the_words_and_a_command_stays_one() -> None:
+    world = World()
+    world.fetcher.files["https://x/n.txt"] = FetchedMedia(b"line", "text/plain")
+    await world.message(id="m1", text="read", attachments=[{"url": "https://x/n.txt"}])
+    await world.message(id="m2", text="/go", attachments=[{"url": "https://x/n.txt"}])
+    read, command = world.messages
+    assert read.text == "[Content of n.txt]:\nline\n\nread"
+    assert read.kind == "document"
+    assert command.kind == "command"

@@ -143,6 +143,33 @@ async def test_empty_and_oversized_attachments_are_failures(data: bytes) -> None
     assert bench.held() == []
 
 
+async def test_text_files_are_read_out_as_the_host_tells_the_model() -> None:
+    bench = Bench()
+    names = {
+        "a b!.txt": b"\xef\xbb\xbfalpha",
+        "b.csv": b"x;y",
+        "c.json": b"{}",
+        "d.txt": b"\xff\xfe",
+        "e.txt": b"z\x00",
+    }
+    result = await bench.intake.take("c", "m", [bench.serve(name, data) for name, data in names.items()])
+    assert result.documents == "[Content of a b_.txt]:\nalpha\n\n[Content of b.csv]:\nx;y"
+    assert [media.mime_type for media in result.media] == [
+        "text/plain", "text/csv", "application/json", "application/octet-stream", "application/octet-stream",
+    ]  # fmt: skip
+
+
+async def test_documents_are_read_out_within_a_bound_and_the_others_stay_files() -> None:
+    bench = Bench()
+    sizes = {"a.txt": 60, "b.txt": 60, "c.txt": 30, "d.txt": 101}
+    result = await bench.intake.take("c", "m", [bench.serve(name, b"x" * 1024 * kib) for name, kib in sizes.items()])
+    assert [line for line in result.documents.split("\n") if line.startswith("[")] == [
+        "[Content of a.txt]:",
+        "[Content of c.txt]:",
+    ]
+    assert [media.mime_type[:4] for media in result.media] == ["text", "appl", "text", "appl"]
+
+
 async def test_an_empty_file_does_not_cost_the_others_their_bytes() -> None:
     bench = Bench()
     result = await bench.intake.take("c", "m", [bench.serve("a.txt", b""), bench.serve("b.txt", b"x")])
