@@ -29,6 +29,7 @@ from canon_hermes_plugin.infrastructure.canon.access import HttpBriefAccess
 from canon_hermes_plugin.infrastructure.canon.client import CanonHttp
 from canon_hermes_plugin.infrastructure.canon.health import RecentProofs
 from canon_hermes_plugin.infrastructure.canon.link import CanonLink
+from canon_hermes_plugin.infrastructure.canon.media import HttpMediaFetcher
 from canon_hermes_plugin.infrastructure.canon.stream import CanonSse
 from canon_hermes_plugin.infrastructure.files.approval_store import PROCESS_ID
 from canon_hermes_plugin.infrastructure.files.environment_catalog import packaged_catalog
@@ -49,20 +50,10 @@ from canon_hermes_plugin.infrastructure.hermes.services import Services
 from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
 from canon_hermes_plugin.infrastructure.hermes.standalone import Notification, deliver, media_path
 from canon_hermes_plugin.infrastructure.system import BackgroundTasks, SystemClock, SystemIds
-from canon_hermes_plugin.ports.errors import CanonPluginError, MediaError
+from canon_hermes_plugin.ports.errors import CanonPluginError
 from canon_hermes_plugin.ports.host import ConversationKind
-from canon_hermes_plugin.ports.media import FetchedMedia
 from canon_hermes_plugin.ports.profiles import Connection, PlatformSettings
 from dependency_injector import containers, providers
-
-
-class NoMedia:
-    """Stands in for the downloader: nothing can be fetched."""
-
-    async def fetch(self, url: str) -> FetchedMedia:
-        """Refuse."""
-        del url
-        raise MediaError("no downloader")
 
 
 def _chat_info(conversations: ConversationFacts, conversation_id: str) -> Mapping[str, Any]:
@@ -95,7 +86,7 @@ class PluginContainer(containers.DeclarativeContainer):
     api = providers.Singleton(CanonHttp, link, proofs)
     stream = providers.Singleton(CanonSse, link, ids)
 
-    fetcher = providers.Singleton(NoMedia)
+    fetcher = providers.Singleton(HttpMediaFetcher, providers.Object(compat.is_safe_url))
     media_cache = providers.Singleton(HermesMediaCache)
     captures = providers.Singleton(CaptureStore, clock.provided.monotonic)
     intake = providers.Singleton(MediaIntake, fetcher, media_cache, captures, clock, settings.provided.protection)
@@ -220,6 +211,7 @@ def services_of(container: PluginContainer) -> Services:
         verbosity=partial(_verbosity, container.settings()),
         chat_info=partial(_chat_info, inbound.conversations),
         background=inbound.context_for,
+        forget_media=container.captures().discard,
     )
 
 

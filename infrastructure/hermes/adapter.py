@@ -99,6 +99,8 @@ class CanonSurface(PromptSurface, MediaSurface):
             self._opened.lanes.unbind(self)
             if self._opened.runtime.serves(self):
                 await self._opened.runtime.stop()
+            if compat.is_draining(self.gateway_runner):
+                # The process ends: what is being settled in the background gets its last seconds.
                 await self._opened.turns.close()
         compat.mark_disconnected(self)
 
@@ -153,7 +155,9 @@ class CanonSurface(PromptSurface, MediaSurface):
             if turn is not None:
                 await self.services.turns.complete(turn, ended)
         finally:
-            lanes.completed(key)
+            for message in lanes.completed(key, event):
+                if message.message_id is not None:
+                    self.services.forget_media(message.conversation_id, message.message_id)
 
     def _start_of(self, event: HostObject, key: str) -> TurnStart:
         message = host.inbound_of(event)

@@ -184,6 +184,18 @@ def allowed_path(adapter: HostObject, path: str) -> str | None:
     return allowed if isinstance(allowed, str) else None
 
 
+def is_safe_url(url: str) -> bool:
+    """Return the host's verdict about an address (hermes-host §15). Blocking: resolves names.
+
+    A host without that check gives no objection; the downloader has its own.
+    """
+    try:
+        policy = module("tools.url_safety")
+    except ImportError:
+        return True
+    return bool(policy.is_safe_url(url))
+
+
 # --- the runner -----------------------------------------------------------------------------------------------------
 
 

@@ -183,18 +183,24 @@ class HermesLanes:
         lane = self._lanes.get(key)
         return lane is not None and lane.interrupted
 
-    def completed(self, key: str) -> None:
-        """The host finished a lifecycle; called inside its task, whose end starts the next waiting message."""
+    def completed(self, key: str, event: HostObject) -> list[InboundMessage]:
+        """The host finished a lifecycle; called inside its task, whose end starts the next waiting message.
+
+        Returns the messages that were worked on in it.
+        """
         lane = self._lane(key)
         lane.open = max(0, lane.open - 1)
         with lane.lock:
             lane.steerable = False
+            events = [event, *lane.steered]
+            lane.steered.clear()
         task = asyncio.current_task()
         if task is None:
             self._advance(lane)
-            return
-        lane.unwinding += 1
-        task.add_done_callback(lambda _: self._unwound(lane))
+        else:
+            lane.unwinding += 1
+            task.add_done_callback(lambda _: self._unwound(lane))
+        return [message for message in map(host.inbound_of, events) if message is not None]
 
     async def on_busy(self, event: HostObject, key: str) -> bool:
         """Decide about an event that meets a running session; ``True`` when nothing is left for the host to do."""
@@ -225,7 +231,7 @@ class HermesLanes:
             lane.steerable = False
             leftover = compat.take_leftover_steer(agent)
             late = list(unread(lane.steered, leftover))
-            lane.steered.clear()
+            del lane.steered[len(lane.steered) - len(late) :]
         # The loop reads the queue only after this run's lifecycle ended, so a plain append is early enough.
         lane.waiting.extendleft(reversed(late))
 

@@ -27,6 +27,7 @@ class Services:
         verbosity: resolves a turn's verbosity from its kind of conversation.
         chat_info: returns the display name and type of a conversation, as the host names types.
         decisions: owns what people are asked.
+        forget_media: drops the trusted bytes kept for a message (conversation, message id).
         background: takes out what was said in a conversation without waking anybody (turns §1.4).
     """
 
@@ -38,3 +39,4 @@ class Services:
     verbosity: Callable[[ConversationKind], Verbosity]
     chat_info: Callable[[str], Mapping[str, Any]]
     background: Callable[[str], str | None]
+    forget_media: Callable[[str, str], object]

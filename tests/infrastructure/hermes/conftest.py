@@ -148,6 +148,7 @@ class Stage:
         )
         self.lanes.serve(self.turns)
         self.runner.lanes = self.lanes
+        self.forgotten: list[str] = []
         self.adapters: list[Any] = []
         self.adapter = self.new_adapter()
 
@@ -160,6 +161,7 @@ class Stage:
             verbosity=lambda kind: "verbose",
             chat_info=lambda conversation_id: {"name": conversation_id, "type": "dm"},
             background=lambda conversation_id: None,
+            forget_media=lambda conversation_id, message_id: self.forgotten.append(message_id),
         )
         adapter = adapter_module.build_adapter(PlatformConfig(enabled=True), self.settings, lambda: services)
         adapter._opened = services

@@ -120,6 +120,9 @@ async def test_interleave_steers_lifts_silence_and_releases(stage: Any) -> None:
     assert stage.turns.lifted == [KEY]
     assert stage.lanes.queue_depth(KEY) == 0
     await until(lambda: stage.released == ["msg_1", "msg_2"])
+    agent.done.set()
+    await stage.idle()
+    assert stage.forgotten == ["msg_1", "msg_2"], "the trusted media of everything in the lifecycle is dropped (H23)"
 
 
 async def test_what_was_steered_in_too_late_becomes_a_turn_of_its_own(stage: Any) -> None:
