@@ -165,6 +165,7 @@ class PluginContainer(containers.DeclarativeContainer):
             on_stop=decisions.provided.stop,
         ),
         clock,
+        ids,
         identity,
     )
 

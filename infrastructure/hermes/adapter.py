@@ -205,6 +205,9 @@ class CanonSurface(PromptSurface, MediaSurface):
     async def _answer(self, offer: Callable[[Turn | None], Coroutine[Any, Any, Ack]]) -> HostObject:
         turn = current_turn.get()
         try:
+            if not self.services.runtime.proven:
+                # The address was not proven yet: neither key nor text may go there.
+                raise CanonError("Canon is not reachable yet", retryable=True)  # noqa: TRY301 - one place for failures
             return _result(await self._on_owner(lambda: offer(turn)))
         except CanonPluginError as error:
             _LOG.warning("a message was not delivered: %s", error)

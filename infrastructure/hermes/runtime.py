@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, final
 
+from canon_hermes_plugin.domain.reconnect import Backoff, ConnectionEnd
 from canon_hermes_plugin.infrastructure.hermes.descriptor import RUNTIME_DESCRIPTOR
 from canon_hermes_plugin.ports.canon import AgentIdentity, CanonApi
 from canon_hermes_plugin.ports.canon_stream import CanonStream, EventHandler
-from canon_hermes_plugin.ports.errors import AuthenticationError, CanonError
-from canon_hermes_plugin.ports.time import Clock
+from canon_hermes_plugin.ports.errors import AuthenticationError, CanonError, CanonPluginError
+from canon_hermes_plugin.ports.time import Clock, IdSource
 
 _LOG = logging.getLogger(__name__)
 
@@ -26,10 +27,8 @@ SIGNALS_EVERY = 15.0
 """Seconds between two signal polls; the stream's push is the usual way (turns §2.6)."""
 SIGNALS_AT_ONCE = 4
 """Conversations polled side by side."""
-CONNECT_PATIENCE = 20.0
-"""Seconds the host's ``connect`` waits for Canon; the host itself gives up after 30."""
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
+CONNECT_PATIENCE = 8.0
+"""Seconds the host's ``connect`` waits for Canon before the work goes on in the background; the host waits 30."""
 
 GaveUp = Callable[[CanonError], None]
 
@@ -93,22 +92,24 @@ class CanonRuntime:
     Attributes:
         links: Canon and its listeners.
         clock: spends the pauses.
+        ids: draws the jitter of the pauses.
         identity: filled in at each connect.
     """
 
-    def __init__(self, links: Links, clock: Clock, identity: OwnIdentity) -> None:
+    def __init__(self, links: Links, clock: Clock, ids: IdSource, identity: OwnIdentity) -> None:
         self._links = links
+        self._ids = ids
         self._identity = identity
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
-        self._proven = asyncio.Event()
+        self._proven = False
         self._gave_up: GaveUp | None = None
         self._owner: object = None
 
     @property
     def proven(self) -> bool:
-        """Whether environment and key were proven since the last :meth:`start`."""
-        return self._proven.is_set()
+        """Whether environment and key were proven in this process: before that, nothing may be sent."""
+        return self._proven
 
     def serves(self, owner: object) -> bool:
         """Whether ``owner`` was the last one to start this runtime: an older adapter must not stop a newer one's."""
@@ -125,10 +126,13 @@ class CanonRuntime:
         await self.stop()
         self._owner = owner
         self._gave_up = gave_up
-        self._proven = asyncio.Event()
         _LOG.info("connecting to Canon%s", " again" if is_reconnect else "")
         opening = asyncio.get_running_loop().create_task(self._open(), name="canon connect")
-        done, _ = await asyncio.wait({opening}, timeout=CONNECT_PATIENCE)
+        try:
+            done, _ = await asyncio.wait({opening}, timeout=CONNECT_PATIENCE)
+        except asyncio.CancelledError:
+            opening.cancel()
+            raise
         if done:
             opening.result()
             self._listen()
@@ -149,7 +153,7 @@ class CanonRuntime:
 
     async def _open(self) -> None:
         """Prove environment and key, however long it takes; only permanent refusals end it."""
-        pause = FIRST_PAUSE
+        backoff = Backoff()
         while True:
             try:
                 await self._prove()
@@ -159,8 +163,8 @@ class CanonRuntime:
                 _LOG.warning("Canon is not reachable: %s", error)
             else:
                 return
-            await self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            backoff, pause = backoff.after(ConnectionEnd("failed"), self._ids.jitter())
+            await self._clock.sleep(pause or 0.0)
 
     async def _prove(self) -> None:
         await self._links.api.verify()
@@ -169,16 +173,13 @@ class CanonRuntime:
         self._links.listener.adopt_identity(identity)
         await self._links.listener.refresh_conversations()
         _LOG.info("connected as agent %s", identity.agent_id)
-        self._proven.set()
+        self._proven = True
 
     async def _listen_after(self, opening: asyncio.Task[None]) -> None:
         try:
             await opening
         except CanonError as error:
             self._give_up(error)
-        except asyncio.CancelledError:
-            opening.cancel()
-            raise
         else:
             self._listen()
 
@@ -199,7 +200,7 @@ class CanonRuntime:
                 # First, so that a failing publication cannot starve it (interactions §9.8).
                 await self._links.on_status()
                 await self._links.api.publish_status(RUNTIME_DESCRIPTOR)
-            except CanonError as error:
+            except CanonPluginError as error:
                 _LOG.debug("runtime status not published: %s", error)
             await self._clock.sleep(STATUS_EVERY)
 

@@ -19,7 +19,9 @@ def finals(canon, conversation):
 
 def asides(canon, conversation):
     """Return what was posted beside the answers, and check that it wakes nobody."""
-    found = [m for m in canon.messages(conversation) if not m.final and not m.salvaged and "messageChunk" not in m.metadata]
+    found = [
+        m for m in canon.messages(conversation) if not m.final and not m.salvaged and "messageChunk" not in m.metadata
+    ]
     for message in found:
         assert message.metadata["turnSemantics"] == "progress"
         assert message.metadata["replyBehavior"] == "suppress_auto_reply"
@@ -109,7 +111,9 @@ def test_h28_stop_and_drop_empties_the_queue_and_the_shelf(chat, canon, model, h
     gate, _ = held(conversation, "hold for a drop")
     queued = {"deliveryIntent": "queue", "inboundDisposition": "queued"}
     ids = [canon.say(conversation, "user_dana", f"dropped {number}", metadata=queued) for number in range(3)]
-    chat.wait(lambda c: [t for t in c.logs.turns if t["conversationId"] == conversation][-1]["queueDepth"] == 3, 30, "depth")
+    chat.wait(
+        lambda c: [t for t in c.logs.turns if t["conversationId"] == conversation][-1]["queueDepth"] == 3, 30, "depth"
+    )
     canon.signal(conversation, "stop_and_drop", "user_dana")
     chat.wait(lambda c: closed(c, conversation) == ["interrupted"], 30, "the turn did not close")
     gate.open()
@@ -126,7 +130,7 @@ def test_a_new_session_forgets_the_conversation(chat, canon, model, held):
     gate.open()
     model.script_with("count me", lambda request: [f"{len(request.body['messages'])} messages"])
     chat.wait(lambda c: asides(c, conversation), 30, "no confirmation")
-    assert chat.ask(conversation, "count me").text == "2 messages"
+    assert chat.ask(conversation, "count me").final.text == "2 messages"
 
 
 def test_h08_a_notification_during_a_turn_is_delivered_and_leaves_the_answer_alone(chat, canon, held, gateway):

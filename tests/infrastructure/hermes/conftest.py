@@ -157,6 +157,7 @@ class Stage:
 
         services = SimpleNamespace(
             turns=self.turns,
+            runtime=SimpleNamespace(proven=True, serves=lambda owner: False),
             lanes=self.lanes,
             verbosity=lambda kind: "verbose",
             chat_info=lambda conversation_id: {"name": conversation_id, "type": "dm"},

@@ -1,0 +1,169 @@
+"""Connecting, losing and regaining Canon, and refusing what cannot work, with the real gateway."""
+
+import time
+from contextlib import suppress
+
+import pytest
+from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
+from canon_hermes_plugin.infrastructure.sandbox.model import Gate
+from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat
+
+pytestmark = pytest.mark.gateway
+
+
+@pytest.fixture
+def own_canon():
+    """A Canon of this test alone: its gateway must not answer for others."""
+    with LoopbackCanon() as running:
+        yield running
+
+
+@pytest.fixture
+def start(own_canon, model):
+    """Start a gateway that may fail; every one is closed at the end."""
+    gateways = []
+
+    def begin(*, ready=True, **options):
+        settings = GatewaySettings(**{"canon": own_canon.environment(), "model_url": model.url, **options})
+        gateway = Gateway(settings)
+        gateways.append(gateway)
+        if ready:
+            gateway.start()
+        return gateway
+
+    yield begin
+    for gateway in gateways:
+        gateway.close()
+
+
+def logged(gateway, words, seconds=45.0):
+    deadline = time.monotonic() + seconds
+    while words not in gateway.full_log():
+        assert time.monotonic() < deadline, f"{words!r} was not logged:\n{gateway.log(60)}"
+        time.sleep(0.1)
+
+
+def ended(gateway, seconds=45.0):
+    deadline = time.monotonic() + seconds
+    while gateway.running:
+        assert time.monotonic() < deadline, f"the gateway goes on:\n{gateway.log(60)}"
+        time.sleep(0.1)
+    return gateway.kill()
+
+
+def test_field_100_a_canon_that_is_down_at_the_start_is_connected_when_it_comes_up(own_canon, model, start):
+    own_canon.fault("healthz", status=502, times=None)
+    gateway = start()
+    logged(gateway, "Canon is not reachable")
+    own_canon.clear_faults()
+    chat = Chat(own_canon, gateway)
+    chat.wait_connected()
+    model.script("late start", ["Here I am."])
+    assert chat.ask(chat.direct(), "late start").text == "Here I am."
+
+
+def test_a_refused_key_is_permanent_and_told_in_one_line(own_canon, start):
+    gateway = start(ready=False, env={"CANON_API_KEY": "agk_live_wrong"})
+    with pytest.raises(GatewayError, match="exit code 78"):
+        gateway.start()
+    assert "Canon is not connected: Canon answered with HTTP status 401" in gateway.full_log()
+    assert "agk_live_wrong" not in gateway.full_log()
+
+
+def test_another_environment_is_refused_for_good(own_canon, start):
+    gateway = start(ready=False, env={"CANON_ENVIRONMENT_ID": "canon-prod-v1", "CANON_RTDB_URL": "http://localhost:9"})
+    with pytest.raises(GatewayError, match="exit code 78"):
+        gateway.start()
+    assert not own_canon.requests("me"), "the key was sent to an unproven address"
+
+
+def test_a_key_revoked_at_run_time_stops_the_platform(own_canon, start):
+    gateway = start()
+    chat = Chat(own_canon, gateway)
+    chat.wait_connected()
+    own_canon.policy.forbidden = True
+    own_canon.cut_stream()
+    logged(gateway, "Canon refuses this agent")
+    ended(gateway)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"env": {"CANON_TURN_VERBOSITY": "loud"}}, "CANON_TURN_VERBOSITY"),
+        ({"env": {"CANON_INBOUND_IMAGE_DELIVERY": "never"}}, "CANON_INBOUND_IMAGE_DELIVERY"),
+        ({"config": {"gateway": {"multiplex_profiles": True}}}, "gateway.multiplex_profiles is on"),
+    ],
+)
+def test_field_25_what_cannot_work_is_refused_in_one_clear_line(own_canon, start, options, words):
+    gateway = start(ready=False, **options)
+    with suppress(GatewayError):  # with its only platform refused the host may end
+        gateway.start()
+    logged(gateway, words)
+    assert not own_canon.requests(), "Canon was contacted"
+
+
+def test_without_credentials_nothing_is_contacted(own_canon, start):
+    gateway = start(ready=False, env={"CANON_API_KEY": ""})
+    with pytest.raises(GatewayError, match="exit code 78"):
+        gateway.start()
+    logged(gateway, "no Canon credentials")
+    assert not own_canon.requests()
+
+
+def test_a_killed_gateway_comes_back_and_answers_what_comes_then(own_canon, model, start):
+    gateway = start()
+    chat = Chat(own_canon, gateway)
+    chat.wait_connected()
+    conversation = chat.direct()
+    model.script("before the crash", ["Before."])
+    chat.ask(conversation, "before the crash")
+    chat.settled(conversation)
+    gate = Gate()
+    model.script("during the crash", ["Half of an ans", gate, "wer."])
+    own_canon.say(conversation, "user_dana", "during the crash")
+    gate.wait_reached()
+    gateway.kill()
+    gate.open()
+    gateway.restart()
+    chat.wait_connected()
+    model.script("after the crash", ["After."])
+    own_canon.say(conversation, "user_dana", "after the crash")
+    chat.wait(lambda c: "After." in [m.text for m in c.finals(conversation)], 60, "no answer after the crash")
+    ids = [message.id for message in own_canon.messages(conversation)]
+    assert len(ids) == len(set(ids))
+    assert [m.text for m in own_canon.finals(conversation)].count("Before.") == 1
+
+
+def test_a_stopping_gateway_leaves_no_open_turn_behind(own_canon, model, start):
+    gateway = start()
+    chat = Chat(own_canon, gateway)
+    chat.wait_connected()
+    conversation = chat.direct()
+    gate = Gate()
+    model.script("stopped in the middle", ["Half of an ans", gate, "wer."])
+    own_canon.say(conversation, "user_dana", "stopped in the middle")
+    gate.wait_reached()
+    assert gateway.stop() == 0
+    gate.open()
+    last = [turn["state"] for turn in own_canon.logs.turns if turn["conversationId"] == conversation][-1]
+    assert last in {"completed", "interrupted"}
+
+
+def test_agents_and_listed_people_wake_a_turn_and_others_do_not(own_canon, model, start):
+    from canon_hermes_plugin.infrastructure.sandbox.records import Person
+
+    own_canon.add_person(Person("agent_friend", "Friend", "ai_agent"))
+    allowed = "user_dana,agent_friend"
+    gateway = start(env={"CANON_ALLOW_ALL_USERS": "", "CANON_ALLOWED_USERS": allowed})
+    chat = Chat(own_canon, gateway)
+    chat.wait_connected()
+    conversation = chat.group("user_dana", "user_eve", "agent_friend")
+    own_canon.say(conversation, "user_eve", "let me in")
+    own_canon.say(conversation, "agent_friend", "hello from a friend", metadata={"turnSemantics": "turn_complete"})
+    chat.wait(lambda c: len(c.finals(conversation)) == 1, 60, "the agent woke nobody")
+    own_canon.say(conversation, "user_dana", "hello from dana")
+    chat.wait(lambda c: len(c.finals(conversation)) == 2, 60, "Dana woke nobody")
+    logged(gateway, "sender not allowed")
+    assert len(own_canon.messages(conversation)) == 2
