@@ -132,7 +132,7 @@ def test_field_74_silent(chat, canon, model, conversation, word):
     canon.say(conversation, "user_dana", f"silent {word}")
     all_settled(chat, canon, conversation, 1)
     assert texts(canon, conversation) == []
-    assert canon.node(conversation) is None
+    chat.wait(lambda c: c.node(conversation) is None, 30, "the node is still there")
 
 
 def test_the_hosts_own_silence_marker(chat, canon, model, conversation, word):
