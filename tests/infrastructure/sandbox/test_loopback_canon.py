@@ -363,3 +363,13 @@ async def test_until_leaves_the_event_loop_free(canon):
     async with httpx.AsyncClient(base_url=canon.base_url) as client:
         await client.get("/health")
     assert await canon.until(lambda c: c.requests("health"), 5)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [("!!", 400), ("YQ", 400), (base64.b64encode(bytes(10_485_761)).decode(), 413), ("YQ==", 201)],
+    ids=["alphabet", "padding", "size", "good"],
+)
+def test_an_upload_is_standard_base64_of_at_most_ten_mebibytes(client, data, status):
+    body = {"conversationId": DIRECT, "data": data, "mimeType": "text/plain"}
+    assert client.post("/media/upload", json=body).status_code == status
