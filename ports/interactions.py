@@ -40,6 +40,10 @@ class HostQuestions(Protocol):
         """Return how long the host waits for an exec approval, ``None`` when it does not say."""
         ...
 
+    def clarify_waiting(self, session_key: str) -> bool:
+        """Return whether a question of the host waits in this session. A host that cannot tell says True."""
+        ...
+
     def settle_clarify(self, clarify_id: str, text: str) -> bool:
         """Give the host the person's words; ``False`` when it no longer waits for them."""
         ...

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, final
 
 from canon_hermes_plugin.domain.interactions import clarify as words
@@ -91,7 +92,9 @@ class BlockingRequests:
         input_id = ask.clarify_id.strip() or f"hermes-{self._on.ids.hex(_ID_DIGITS)}"
         created = await self._on.canon.create_interaction(_clarify_body(ask, input_id, expires_at))
         address = {"interactionKind": "input", "conversationId": ask.conversation_id, "inputId": input_id}
-        request = OpenRequest(address, _effective(created, expires_at))
+        # The person may also type the answer: then the host no longer waits, and the question is taken back.
+        gone = partial(_nobody_waits, self._on.host, ask.session_key)
+        request = OpenRequest(address, _effective(created, expires_at), gone)
         await turn.asked()
         self._on.tasks.spawn(self._await_clarify(ask, turn, request, seconds), name=f"canon-clarify-{input_id}")
         return created
@@ -137,6 +140,9 @@ class BlockingRequests:
     async def _await_clarify(self, ask: ClarifyAsk, turn: AskingTurn, request: OpenRequest, seconds: int) -> None:
         try:
             answer = await wait_for_answer(self._on.canon, request, self._on.clock)
+        except AbandonedError:
+            await turn.answered()
+            return
         except CanonError as error:
             logger.debug("canon clarify %s: wait ended (%s)", request.address["inputId"], error.code)
             answer = None
@@ -174,6 +180,10 @@ class BlockingRequests:
             self._queue.answer(key, approval_id, choice)
         finally:
             await turn.answered()
+
+
+def _nobody_waits(host: HostQuestions, session_key: str) -> bool:
+    return not host.clarify_waiting(session_key)
 
 
 def _clarify_body(ask: ClarifyAsk, input_id: str, expires_at: int) -> dict[str, Any]:

@@ -73,6 +73,12 @@ def settle_clarify(clarify_id: str, text: str) -> bool:
     return bool(resolve(clarify_id, text)) if callable(resolve) else False
 
 
+def clarify_waiting(session_key: str) -> bool:
+    """Whether a question of the host waits in this session; True when the host cannot tell."""
+    pending = getattr(_module("tools.clarify_gateway"), "has_pending", None)
+    return bool(pending(session_key)) if callable(pending) else True
+
+
 def approval_seconds() -> float | None:
     """Return how long the host waits for an exec approval: ``timeout`` on 0.19, ``gateway_timeout`` on 0.18."""
     module = _module("tools.approval")

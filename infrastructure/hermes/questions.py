@@ -64,5 +64,8 @@ class HermesQuestions:
     def exec_seconds(self) -> float | None:
         return compat.approval_seconds()
 
+    def clarify_waiting(self, session_key: str) -> bool:
+        return compat.clarify_waiting(session_key)
+
     def settle_clarify(self, clarify_id: str, text: str) -> bool:
         return compat.settle_clarify(clarify_id, text)

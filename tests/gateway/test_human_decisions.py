@@ -112,6 +112,23 @@ def test_d19_sudo_is_the_owners_and_offers_nothing_to_others(chat, model):
     assert finish(chat, conversation) == f"done {text}"
 
 
+@pytest.mark.parametrize(("typed", "fact"), [("/approve", "exit_code"), ("no", "BLOCKED")])
+def test_field_32_a_typed_decision_settles_it_and_takes_the_request_back(chat, model, typed, fact):
+    text = word()
+    model.script(text, [ToolCall("terminal", {"command": DANGEROUS})], [f"done {text}"])
+    conversation = chat.direct()
+    asked = ask_for(chat, conversation, text)
+    chat.canon.say(conversation, "user_dana", typed)
+    chat.wait(lambda _: asked.status == "cancelled" or None, 30, "the request stayed open")
+    chat.wait(
+        lambda canon: [made for made in canon.messages(conversation) if made.text == f"done {text}"] or None,
+        60,
+        "the turn did not go on",
+    )
+    assert fact in json.dumps(tool_results(model, text))
+    assert typed not in [request.user_text for request in model.requests]
+
+
 # --- clarify, inputs, cards -----------------------------------------------------------------------------------------
 
 
@@ -126,6 +143,17 @@ def test_clarify_brings_the_persons_words_to_the_model(chat, model):
     chat.canon.interactions.answer(asked.id, choice={"label": "South", "value": "South"})
     assert finish(chat, conversation) == f"done {text}"
     assert "South" in json.dumps(tool_results(model, text))
+
+
+def test_a_typed_answer_to_clarify_takes_the_question_back(chat, model):
+    text = word()
+    model.script(text, [ToolCall("clarify", {"question": "Which berth?"})], [f"done {text}"])
+    conversation = chat.direct()
+    asked = ask_for(chat, conversation, text)
+    chat.canon.say(conversation, "user_dana", "the north one")
+    assert finish(chat, conversation) == f"done {text}"
+    assert "the north one" in json.dumps(tool_results(model, text))
+    chat.wait(lambda _: asked.status == "cancelled" or None, 30, "the question stayed open")
 
 
 def test_an_input_is_asked_of_the_person_and_a_secret_of_the_owner(chat, model):

@@ -26,7 +26,7 @@ async def stored(p: Process, approval_id: str):
     return entry
 
 
-async def test_a_receipt_wakes_the_model_once_with_the_canonical_decision():
+async def test_i18_a_receipt_wakes_the_model_once_in_the_entrys_conversation_with_the_canonical_decision():
     p = process()
     p.receiver.describe = lambda _: ChatFacts("group", "Harbour")
     approval_id = await asked(p)

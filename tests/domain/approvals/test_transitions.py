@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 from canon_hermes_plugin.domain.approvals import events as ev
+from canon_hermes_plugin.domain.approvals.diagram import page
 from canon_hermes_plugin.domain.approvals.ledger import RETENTION_MS, decode, encode
 from canon_hermes_plugin.domain.approvals.transitions import STATES, TABLE, apply, state_of
 
@@ -224,3 +226,16 @@ def test_t5_the_reason_is_cut_to_500_characters():
     step = apply(entry("creating"), ev.FailCreation(NOW, "claim", "x" * 600))
     assert step.entry is not None
     assert step.entry["creationError"] == "x" * 500
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "approval-states.md"
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not part of an installed distribution")
+def test_the_documented_diagram_is_the_table():
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_transition_that_moves_an_entry_is_drawn():
+    moving = {row.name for row in TABLE if row.effect is not None} - {"T6", "T6w"}
+    assert moving == {name for name in moving if f": {name} " in page()}

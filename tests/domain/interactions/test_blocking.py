@@ -44,6 +44,7 @@ class Host:
     def __init__(self, exact: bool) -> None:
         self.exact, self.waits, self.clarified = exact, [], []
         self.seconds: float | None = None
+        self.clarify_open = True
 
     def hold(self, command: str) -> Wait:
         wait = Wait(self, command, self.exact)
@@ -55,6 +56,9 @@ class Host:
 
     def exec_seconds(self):
         return self.seconds
+
+    def clarify_waiting(self, session_key):
+        return self.clarify_open
 
     def settle_clarify(self, clarify_id, text):
         self.clarified.append((clarify_id, text))
@@ -245,6 +249,17 @@ async def test_d20_a_cancelled_or_foreign_answer_is_told_as_cancelled(status, by
     rig.canon.interactions.answer("input", "cl_1", {"status": status, "value": "x"}, by=by)
     await rig.clock.advance(1)
     assert words in rig.host.clarified[0][1]
+
+
+async def test_a_typed_answer_takes_the_question_back_and_the_turn_goes_on():
+    rig = Rig()
+    await rig.ask()
+    await settle()
+    rig.host.clarify_open = False
+    await rig.clock.advance(1)
+    assert rig.canon.interactions.requests["input", "cl_1"].cancelled
+    assert rig.host.clarified == []
+    assert rig.turn.shown == ["waiting", "on"]
 
 
 async def test_nobody_answering_names_the_real_minutes():

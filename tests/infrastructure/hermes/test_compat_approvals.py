@@ -73,7 +73,9 @@ def test_the_hosts_wait_is_readable():
 def test_a_clarify_is_settled_through_the_hosts_own_function():
     clarify = pytest.importorskip("tools.clarify_gateway")
     assert HermesQuestions().settle_clarify("no-such-id", "x") is False
+    assert HermesQuestions().clarify_waiting("key") is False
     clarify.register("cl_test", "key", "Which?", ["A", "B"])
+    assert HermesQuestions().clarify_waiting("key") is True
     results: list[object] = []
     waiter = threading.Thread(target=lambda: results.append(clarify.wait_for_response("cl_test", 10)))
     waiter.start()
@@ -93,6 +95,7 @@ def test_an_unreadable_host_costs_a_feature_not_a_failure(monkeypatch):
     monkeypatch.setattr(compat, "_module", lambda _: None)
     assert compat.waiting_entries("k") is None
     assert compat.approval_seconds() is None
+    assert compat.clarify_waiting("k") is True
     assert compat.settle_oldest("k", "deny") is False
     assert compat.settle_clarify("c", "x") is False
     assert compat.is_interrupted() is False
