@@ -8,10 +8,10 @@ from canon_hermes_plugin.domain.approvals.transitions import STATES, TABLE, Row,
 
 _INTRO: Final = """# The life of a detached approval
 
-Drawn from the table in `domain/approvals/transitions.py`; a test compares this page with it. Arrows carry the names of
-the transitions; an event without an arrow leaves the entry as it is. A lease is freed by time alone, and only its
-holder may finish what it began. `resolved` was told to a checker and wakes nobody; `resolved_pending` waits to be handed
-to the model.
+Drawn from the table in `domain/approvals/transitions.py`; a test compares this page with it. Arrows carry the names
+of the transitions; an event without an arrow leaves the entry as it is. A lease is freed by time alone, and only its
+holder may finish what it began. `resolved` was told to a checker and wakes nobody; `resolved_pending` waits to be
+handed to the model.
 
 ```mermaid
 """
