@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """One decoded event.
+class StreamEvent(NamedTuple):
+    """One decoded event. A named tuple, because one is made for every event and a frozen class is four times slower.
 
     Attributes:
         name: the event's name, for example ``message.created``.

@@ -42,7 +42,8 @@ class Claims:
 
     def commit(self, key: str) -> None:
         """Remember ``key`` as handled. A repeated commit does not refresh its place in the window."""
-        self._working.discard(key)
+        if self._working:
+            self._working.discard(key)
         if key in self._done:
             return
         self._done.add(key)

@@ -83,14 +83,11 @@ class Lanes:
         event_id = event.event_id
         if event_id is not None and (self._claims.known(event_id) or self._cursor.holds(event_id)):
             return
-        # While nothing is queued or running there is no order to keep, and the lane need not even be known.
-        key = self._lane_of(event) if self._lanes else None
-        if self._handle_now is not None and key not in self._lanes and self._handled_at_once(event):
-            if event_id is not None:
-                self._claims.commit(event_id)
-                self._cursor.pass_over(event_id)
-            return
-        self._enqueue(event)
+        if not self._handled_at_once(event):
+            self._enqueue(event)
+        elif event_id is not None:
+            self._claims.commit(event_id)
+            self._cursor.pass_over(event_id)
 
     def _enqueue(self, event: StreamEvent) -> None:
         position = None
@@ -145,8 +142,13 @@ class Lanes:
         self._ready.clear()
 
     def _handled_at_once(self, event: StreamEvent) -> bool:
+        if self._handle_now is None:
+            return False
+        # While nothing is queued or running there is no order to keep, and the lane need not even be known.
+        if self._lanes and self._lane_of(event) in self._lanes:
+            return False
         try:
-            return self._handle_now is not None and self._handle_now(event)
+            return self._handle_now(event)
         except Exception as error:  # noqa: BLE001 - H17: the ordinary way isolates and reports it
             _log.debug("event %s could not be handled at once: %s", event.event_id, type(error).__name__)
             return False

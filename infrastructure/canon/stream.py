@@ -24,7 +24,7 @@ from canon_hermes_plugin.infrastructure.canon.sse import MAX_EVENT_BYTES, EventG
 from canon_hermes_plugin.ports.canon_stream import EventHandler, StreamEvent, StreamHealth, StreamState
 from canon_hermes_plugin.ports.errors import AuthenticationError, CanonApiError, CanonError
 from canon_hermes_plugin.ports.time import IdSource
-from httpx_sse import ServerSentEvent, SSEError
+from httpx_sse import SSEError
 
 _log = logging.getLogger(__name__)
 
@@ -183,25 +183,21 @@ class CanonSse:
         source = event_source(response.aiter_bytes(), guard, self._stamp)
         async with aclosing(source.aiter_sse()) as events:
             async for event in events:
-                text = event.data
-                if text and event.event != _NAMELESS:
+                name, text, event_id = event.event, event.data, usable_id(event.id)
+                if text and name != _NAMELESS:
                     # Most payloads are small: they are decoded here, without another coroutine.
                     data = parse(text) if len(text) < _BIG else await asyncio.to_thread(parse, text)
-                    self._offer(event, data, lanes)
+                    if name == "replay.expired":
+                        # Adopted in stream order; the handler confirms it. The event's own id must not move it on.
+                        self._cursor.adopt(usable_id(dictated_cursor(data)))
+                        event_id = None
+                    lanes.offer(StreamEvent(name, data, event_id))
                     if lanes.full:
                         await lanes.room()
-                elif event_id := usable_id(event.id):
+                elif event_id:
                     lanes.skip(event_id)
                 if event.retry is not None:
                     self._backoff = self._backoff.hinted(event.retry)
-
-    def _offer(self, event: ServerSentEvent, data: Any, lanes: Lanes) -> None:  # noqa: ANN401 - decoded JSON
-        event_id = usable_id(event.id)
-        if event.event == "replay.expired":
-            # Adopted in stream order; the handler confirms it later. The event's own id must not move it on.
-            self._cursor.adopt(usable_id(dictated_cursor(data)))
-            event_id = None
-        lanes.offer(StreamEvent(event.event, data, event_id))
 
     def _stamp(self) -> None:
         self._last_byte_at = self._clock.monotonic()
@@ -213,7 +209,8 @@ def usable_id(event_id: str | None) -> str | None:
 
     One unusable id kept as the cursor would make every later connection fail.
     """
-    if event_id and len(event_id) <= _MAX_ID and event_id.isprintable() and event_id.strip() == event_id:
+    # The only printable blank is the ordinary one.
+    if event_id and len(event_id) <= _MAX_ID and event_id.isprintable() and " " not in {event_id[0], event_id[-1]}:
         return event_id
     return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import replace
 from typing import final
 
 from canon_hermes_plugin.domain.inbound.claims import Claims
@@ -39,7 +38,7 @@ class MemoryCanonStream:
         self._last_byte_at = self._clock.monotonic()
         if event.name == "replay.expired":
             self._cursor.adopt(dictated_cursor(event.data))
-            event = replace(event, event_id=None)
+            event = event._replace(event_id=None)
         if event.name and event.data is not None:
             self._lanes.offer(event)
         elif event.event_id is not None:
