@@ -22,6 +22,7 @@ from canon_hermes_plugin.domain.media.documents import (
     read_out,
     text_document,
 )
+from canon_hermes_plugin.domain.media.signatures import image_mime
 from canon_hermes_plugin.ports.errors import MediaError
 from canon_hermes_plugin.ports.host import LocalMedia, MessageKind
 from canon_hermes_plugin.ports.media import (
@@ -208,9 +209,23 @@ class MediaIntake:
         if policy.is_protected(self._protection, slot.facts, fetched.mime_type, data):
             slot.hidden = True
         else:
-            family = policy.family_of(mime)
-            slot.local = await self._cache.store(MediaFile(data, family, mime, name))
-            slot.kind = _KINDS[family]
-            slot.document = text_document(name, mime, data)
+            file = await self._keep(slot, MediaFile(data, policy.family_of(mime), mime, name))
+            slot.kind = _KINDS[file.family]
+            slot.document = text_document(name, file.mime_type, data)
         slot.done = True
         kept.add(Capture(index, data, mime, name))
+
+    async def _keep(self, slot: _Slot, file: MediaFile) -> MediaFile:
+        """Store a file for the host and return what it was stored as.
+
+        The host takes a few image formats only. Another real image (HEIC, AVIF, SVG, …) is still the sender's file: it
+        is kept as an opaque document. What merely claims to be an image is refused.
+        """
+        try:
+            slot.local = await self._cache.store(file)
+        except MediaError:
+            if file.family != "image" or image_mime(file.data) is None:
+                raise
+            file = replace(file, family="document", mime_type=OPAQUE)
+            slot.local = await self._cache.store(file)
+        return file

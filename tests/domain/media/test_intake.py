@@ -69,6 +69,18 @@ async def test_a_failed_attachment_is_skipped_and_says_nothing_in_model_mode() -
     assert bench.held() == [4]
 
 
+async def test_an_image_the_host_does_not_take_stays_a_file_of_the_sender() -> None:
+    bench = Bench()
+    heic = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"
+    result = await bench.intake.take(
+        "c", "m", [bench.serve("IMG_1.HEIC", heic, "image/heic"), bench.serve("a.svg", b"<svg/>")]
+    )
+    assert result.kinds == ("document", "document")
+    assert {media.mime_type for media in result.media} == {"application/octet-stream"}
+    assert [file.name for file in bench.cache.stored] == ["IMG_1.HEIC", "a.svg"]
+    assert [item.mime_type for item in bench.captures.read("c", "m")] == ["image/heic", "image/svg+xml"]
+
+
 async def test_images_are_hidden_and_others_keep_their_path() -> None:
     bench = Bench("images")
     result = await bench.intake.take("c", "m", [bench.serve("a.png", PNG), bench.serve("b.pdf", PDF)])
