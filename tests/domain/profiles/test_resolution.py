@@ -149,6 +149,12 @@ def test_field_56_no_text_form_shows_any_part_of_a_key():
     )
 
 
+@pytest.mark.parametrize("key", ["ab:cd", "a b", "Bearer x:y", "{k}", "%s"])
+def test_field_55_a_secret_has_one_text_form_whatever_it_holds(key):
+    found = resolve({"CANON_API_KEY": key, **DEV})
+    assert {str(found.api_key), repr(found.api_key), f"{found.api_key}", f"{found.api_key!s:>3}"} == {"Secret(***)"}
+
+
 def test_a_direct_key_does_not_read_the_profile_store():
     class Broken(MemoryProfileStore):
         def load(self):

@@ -17,7 +17,7 @@ class Session:
 
     def __init__(self, *arguments, environ):
         self._master, slave = pty.openpty()
-        self._seen = ""
+        self._seen = self.raw = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "canon_hermes_plugin.cli", *arguments],
             stdin=slave,
@@ -28,7 +28,7 @@ class Session:
         )
         os.close(slave)
 
-    def expect(self, text, seconds=30):
+    def expect(self, text, seconds=60):
         """Read until ``text`` shows up behind everything expected before."""
         deadline = time.monotonic() + seconds
         while text not in self._seen:
@@ -46,7 +46,7 @@ class Session:
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def end(self, seconds=30):
+    def end(self, seconds=60):
         """Read to the end; return the exit code and what was not expected yet."""
         deadline = time.monotonic() + seconds
         while self._read(deadline - time.monotonic()):
@@ -61,5 +61,6 @@ class Session:
             chunk = os.read(self._master, 65536)
         except OSError:  # the last process on the terminal is gone
             return False
+        self.raw += chunk.decode("utf-8", "replace")
         self._seen += ANSI.sub("", chunk.decode("utf-8", "replace"))
         return bool(chunk)

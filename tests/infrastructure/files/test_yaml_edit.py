@@ -95,6 +95,24 @@ def test_a_change_that_would_touch_something_else_is_refused(text):
         enable(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["plugins:\n- memory\n- web\n", "plugins: [memory]\n", "plugins:\n  enabled: memory\n"]
+)
+def test_field_39_a_section_of_the_wrong_shape_becomes_valid_and_loses_no_word(text):
+    after = enable(text)
+    assert yaml.safe_load(after)["plugins"] == {"enabled": ["canon-hermes"]}
+    assert "memory" in after
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "    "])
+def test_field_42_lists_are_understood_at_every_indent(indent):
+    text = f"plugins:\n  enabled:\n  {indent}- alpha\n  disabled:\n  {indent}- canon-hermes\n  {indent}- beta\nx: 1\n"
+    assert enable(text) == (
+        f"plugins:\n  enabled:\n  {indent}- alpha\n  {indent}- canon-hermes\n  disabled:\n  {indent}- beta\nx: 1\n"
+        "platforms:\n  canon:\n    enabled: true\n"
+    )
+
+
 def test_field_40_the_name_is_never_appended_to_the_disabled_list():
     after = enable("plugins:\n  enabled:\n    - a\n  disabled:\n    - b\n")
     assert yaml.safe_load(after)["plugins"] == {"enabled": ["a", "canon-hermes"], "disabled": ["b"]}

@@ -1,0 +1,42 @@
+"""The command group itself (interactions §12)."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def test_help_lists_every_command_with_its_line(cli):
+    result = cli("--help")
+    assert result.exit_code == 0
+    for name in ("install", "setup", "doctor", "send", "sandbox", "completion"):
+        assert f"  {name}" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["doctor", "--nonsense"], ["install", "extra"]])
+def test_wrong_usage_ends_with_2(cli, arguments):
+    assert cli(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["install", "setup", "doctor", "send", "sandbox", "completion"])
+def test_every_command_explains_itself(cli, name):
+    result = cli(name, "--help")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) > 4
+
+
+def test_the_version_is_told(cli):
+    assert cli("--version").stdout.startswith("canon-hermes-plugin ")
+
+
+def test_both_scripts_and_the_module_are_one_program():
+    from importlib.metadata import entry_points
+
+    scripts = {
+        entry.name: entry.value for entry in entry_points(group="console_scripts") if "canon-hermes" in entry.name
+    }
+    assert scripts == dict.fromkeys(("canon-hermes", "canon-hermes-plugin"), "canon_hermes_plugin.cli:main")
+    shown = subprocess.run(
+        [sys.executable, "-m", "canon_hermes_plugin.cli", "--version"], capture_output=True, check=True
+    )
+    assert shown.stdout.startswith(b"canon-hermes-plugin ")
