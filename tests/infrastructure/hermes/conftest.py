@@ -159,6 +159,7 @@ class Stage:
             turns=self.turns,
             runtime=SimpleNamespace(proven=True, serves=lambda owner: False),
             lanes=self.lanes,
+            fetcher=None,
             verbosity=lambda kind: "verbose",
             chat_info=lambda conversation_id: {"name": conversation_id, "type": "dm"},
             background=lambda conversation_id: None,
