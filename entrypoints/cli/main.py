@@ -9,6 +9,7 @@ from canon_hermes_plugin.cli.output import remember_encodings
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
+    "approvals": ("canon_hermes_plugin.cli.approvals", "Look into the detached approvals of this Canon home."),
     "card": ("canon_hermes_plugin.cli.card", "Check a card file, start from an example, see it as plain text."),
     "sandbox": ("canon_hermes_plugin.cli.sandbox", "Try the plugin on this machine, without account or network."),
     "send": ("canon_hermes_plugin.cli.send", "Post one message into a conversation."),
