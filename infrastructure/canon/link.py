@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 import httpx
-from canon_hermes_plugin.infrastructure.canon import retry
+from canon_hermes_plugin.infrastructure.canon import retry, tls
 from canon_hermes_plugin.infrastructure.canon.address import bearer
 from canon_hermes_plugin.ports.errors import CanonApiError, CanonError, CanonTransportError, MalformedResponseError
 from canon_hermes_plugin.ports.profiles import Connection, Environment
@@ -61,7 +61,7 @@ class Answer:
 
 @final
 class CanonLink:
-    """An HTTP client with credentials, owned by one event loop.
+    """An HTTP client with credentials, owned by the event loop that uses it first, until it is closed.
 
     Args:
         target: addresses and key; an environment alone when there is no key yet, for setup.
@@ -77,7 +77,8 @@ class CanonLink:
         if self._api_key is not None:
             bearer(self._api_key)  # refuses a broken key before the first request
         self.clock = clock
-        self._client = httpx.AsyncClient(transport=transport, follow_redirects=False, timeout=REST_TIMEOUT)
+        self._transport = transport
+        self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, request: Request) -> Any:  # noqa: ANN401 - decoded JSON
@@ -110,18 +111,18 @@ class CanonLink:
         Raises:
             CanonTransportError: the answer's head did not arrive.
         """
-        self._own_loop()
+        client = await self._opened()
         failure: CanonError | None = None
         response: httpx.Response | None = None
         try:
-            built = self._client.build_request(
+            built = client.build_request(
                 request.method,
                 request.url,
                 content=request.content,
                 headers=self._headers(request),
                 timeout=phases or request.timeout,
             )
-            response = await self._client.send(built, stream=True)
+            response = await client.send(built, stream=True)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             failure = translate(error)
         if response is None:
@@ -145,8 +146,10 @@ class CanonLink:
         )
 
     async def close(self) -> None:
-        """Release the pool; idempotent."""
-        await self._client.aclose()
+        """Release the pool; idempotent. A later call opens a new one, on whatever loop it comes from."""
+        client, self._client, self._loop = self._client, None, None
+        if client is not None:
+            await client.aclose()
 
     def _headers(self, request: Request) -> list[tuple[bytes, bytes]]:
         headers: dict[str, str | bytes] = dict(request.headers)
@@ -159,12 +162,19 @@ class CanonLink:
             for name, value in headers.items()
         ]
 
-    def _own_loop(self) -> None:
+    async def _opened(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
         if self._loop is not loop:
             raise RuntimeError(_OFF_LOOP)
+        if self._client is None:
+            verify = await tls.context() if self._transport is None else True
+            if self._client is None:  # another call may have opened it meanwhile
+                self._client = httpx.AsyncClient(
+                    verify=verify, transport=self._transport, follow_redirects=False, timeout=REST_TIMEOUT
+                )
+        return self._client
 
 
 async def off_loop(size: int, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - passes through what ``work`` returns

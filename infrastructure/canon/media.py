@@ -8,7 +8,6 @@ followed by hand. It refuses to know messages and files.
 from __future__ import annotations
 
 import asyncio
-import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from socket import SOCK_STREAM, gaierror, getaddrinfo
 from typing import final
 
 import httpx
-from canon_hermes_plugin.infrastructure.canon import addresses
+from canon_hermes_plugin.infrastructure.canon import addresses, tls
 from canon_hermes_plugin.ports.errors import MediaError
 from canon_hermes_plugin.ports.media import MAX_MEDIA_BYTES, FetchedMedia
 
@@ -78,7 +77,6 @@ class HttpMediaFetcher:
         self._limits = limits or FetchLimits()
         self._resolve = resolver
         self._make_transport = transport
-        self._tls: ssl.SSLContext | None = None
 
     async def fetch(self, url: str) -> FetchedMedia:
         failure = "the download took too long"
@@ -188,10 +186,7 @@ class HttpMediaFetcher:
     async def _transport(self) -> httpx.AsyncBaseTransport:
         if self._make_transport is not None:
             return self._make_transport()
-        if self._tls is None:
-            # Reading the certificate store takes tens of milliseconds.
-            self._tls = await asyncio.to_thread(httpx.create_ssl_context)
-        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False)
+        return httpx.AsyncHTTPTransport(verify=await tls.context(), trust_env=False)
 
 
 async def _decoded(response: httpx.Response, limit: int) -> AsyncIterator[bytes]:

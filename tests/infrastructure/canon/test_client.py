@@ -490,3 +490,75 @@ def test_field_54_a_request_shows_neither_its_body_nor_its_headers():
     assert "user" not in shown
     assert "pt_x" not in shown
     assert "user" not in repr(Answer(200, {}, b"what the user wrote"))
+
+
+async def test_a_closed_client_opens_a_new_pool_when_it_is_used_again(canon):
+    client, script = canon(200)
+    await client.mark_read("c")
+    await client.close()
+    await client.close()
+    await client.mark_read("c")
+    assert len(script.requests) == 2
+
+
+async def test_h25_after_closing_another_loop_may_take_the_client_over(canon):
+    import asyncio
+
+    client, script = canon(200)
+    await client.mark_read("c")
+    await client.close()
+    await asyncio.to_thread(asyncio.run, client.mark_read("c"))
+    assert len(script.requests) == 2
+
+
+async def test_defect_10_nothing_is_read_from_the_disk_on_the_loop_to_open_a_client(connect_to, clock, monkeypatch):
+    import threading
+
+    from canon_hermes_plugin.infrastructure.canon import link, tls
+
+    made_in, original = [], httpx.create_ssl_context
+
+    def create():
+        made_in.append(threading.current_thread())
+        return original()
+
+    monkeypatch.setattr(tls, "_made", [])
+    monkeypatch.setattr(httpx, "create_ssl_context", create)
+    for _ in range(2):
+        opened = link.CanonLink(connect_to("http://127.0.0.1:1"), clock=clock)
+        with pytest.raises(CanonTransportError) as failure:
+            await opened.call(link.Request("GET", "http://127.0.0.1:1/"))
+        assert not failure.value.executed
+        await opened.close()
+    assert len(made_in) == 1
+    assert made_in[0] is not threading.main_thread()
+
+
+async def test_defect_10_base64_and_large_json_are_worked_off_the_loop(canon, monkeypatch):
+    import threading
+
+    from canon_hermes_plugin.infrastructure.canon import wire
+
+    worked_in, original = [], wire.upload_content
+
+    def encode(upload):
+        worked_in.append(threading.current_thread())
+        return original(upload)
+
+    monkeypatch.setattr(wire, "upload_content", encode)
+    client, _ = canon((200, {"attachment": {"kind": "file", "note": "x" * 600_000}}))
+    attachment = await client.upload(Upload("c", bytes(1000), "image/png"))
+    assert len(attachment["note"]) == 600_000
+    assert worked_in[0] is not threading.main_thread()
+
+
+def test_defect_14_nothing_but_the_named_fields_of_a_message_can_cross_the_wire():
+    from canon_hermes_plugin.infrastructure.canon import wire
+
+    message = OutboundMessage(
+        "conv_a1", "text", "id", "r", {"conversationId": "evil", "text": "evil"}, "file", [{"conversationId": "evil"}]
+    )
+    body = wire.message_body(message)
+    allowed = {"conversationId", "text", "messageId", "replyTo", "metadata", "contentType", "attachments"}
+    assert set(body) == allowed
+    assert (body["conversationId"], body["text"], body["messageId"], body["replyTo"]) == ("conv_a1", "text", "id", "r")
