@@ -45,7 +45,7 @@ class InstallFacts:
 
 
 def install_lines(facts: InstallFacts) -> Iterator[Line]:
-    """Return one line for each fact."""
+    """Return what is installed, and where."""
     yield _plugin(facts)
     yield _python(facts)
     yield _host(facts)
@@ -60,6 +60,10 @@ def install_lines(facts: InstallFacts) -> Iterator[Line]:
     else:
         yield Line("entry-point", "ok", f"entry point canon-hermes leads to {facts.entry_point}", required=True)
     yield _launcher(facts)
+
+
+def host_lines(facts: InstallFacts) -> Iterator[Line]:
+    """Return what of the host the plugin builds on is there."""
     yield _hooks(facts)
     yield _internals(facts)
 

@@ -18,7 +18,7 @@ from canon_hermes_plugin.cli.output import say
 from canon_hermes_plugin.cli.situation import Situation
 from canon_hermes_plugin.cli.terminal import printable
 from canon_hermes_plugin.domain.doctor import agent, configuration
-from canon_hermes_plugin.domain.doctor.install import InstallFacts, install_lines
+from canon_hermes_plugin.domain.doctor.install import InstallFacts, host_lines, install_lines
 from canon_hermes_plugin.domain.doctor.report import Line, Report
 from canon_hermes_plugin.domain.host_config import is_mapping, platform_section
 from canon_hermes_plugin.domain.registration import record
@@ -60,13 +60,15 @@ def examine(*, online: bool) -> Report:
         situation = Situation.look()
     except ConfigurationError as error:
         home = Line("hermes-home", "fault", str(error), "repair the Hermes installation or profile", required=True)
-        return Report.of(install_lines(installed), [home])
+        return Report.of(install_lines(installed), [home], host_lines(installed))
     connection, problem = _connection(situation)
     return Report.of(
         install_lines(installed),
         [Line("hermes-home", "ok", f"Hermes profile {situation.home.profile!r} at {situation.home.root}")],
-        _configuration_lines(situation, installed),
+        _enablement_lines(situation),
         agent.credential_lines(_credential_facts(situation, connection, problem)),
+        host_lines(installed),
+        _configuration_lines(situation, installed),
         agent.environment_lines(connection, asyncio.run(_ask(connection)) if online and connection else None),
         _pending_lines(situation),
         agent.ledger_lines(ledger_facts(canon_paths(situation.environ).home)),
@@ -74,14 +76,21 @@ def examine(*, online: bool) -> Report:
     )
 
 
-def _configuration_lines(situation: Situation, installed: InstallFacts) -> Iterator[Line]:
+def _enablement_lines(situation: Situation) -> Iterator[Line]:
     try:
         config = situation.config()
     except ConfigurationError as error:
         yield from configuration.config_broken(str(error))
         return
-    section = platform_section(config)
     yield from configuration.enablement_lines(config, str(situation.home.config))
+
+
+def _configuration_lines(situation: Situation, installed: InstallFacts) -> Iterator[Line]:
+    try:
+        config = situation.config()
+    except ConfigurationError:
+        return  # told by the enablement lines
+    section = platform_section(config)
     yield _settings_line(section, situation)
     yield from configuration.access_lines(situation.environ)
     yield from configuration.home_channel_lines(situation.environ, section)
@@ -100,7 +109,7 @@ def _settings_line(section: Mapping[str, Any], situation: Situation) -> Line:
 
 def _connection(situation: Situation) -> tuple[Connection | None, str | None]:
     try:
-        return situation.connection(), None
+        return situation.connection(keep_bootstrap=False), None
     except ConfigurationError as error:
         return None, str(error)
 

@@ -19,7 +19,7 @@ from canon_hermes_plugin.cli.situation import Situation
 from canon_hermes_plugin.cli.terminal import printable
 from canon_hermes_plugin.domain import settings
 from canon_hermes_plugin.domain.environments import Endpoints
-from canon_hermes_plugin.domain.profiles.rules import our_names, parse_profile
+from canon_hermes_plugin.domain.profiles.rules import is_ours, our_names, parse_profile
 from canon_hermes_plugin.domain.registration import record
 from canon_hermes_plugin.domain.registration.desk import TOTAL_SECONDS, Outcome, RegistrationDesk, Stores
 from canon_hermes_plugin.domain.registration.flow import Step
@@ -186,7 +186,15 @@ class SetupWizard:
         if fault := record.phone_fault(phone):
             self._end(f"that is no phone number Canon can use: {fault}")
             return None
+        if self._belongs_to_another_runtime(profile):
+            self._end(f"profile {profile!r} belongs to another runtime; choose another name")
+            return None
         return Application(profile, name, description, phone, self._asked_environment())
+
+    def _belongs_to_another_runtime(self, name: str) -> bool:
+        """Saving replaces the whole profile: the credentials of somebody else must not go that way."""
+        stored = self._situation.profiles().load().get(name)
+        return stored is not None and not is_ours(stored)
 
     def _asked_environment(self) -> Environment:
         catalog, environ, ask = self._situation.catalog, self._situation.environ, self._prompter.text

@@ -57,15 +57,15 @@ class Situation:
         """Return the platform's credentials in the host's configuration; raises as :meth:`config`."""
         return credentials_section(self.config(), self.environ)
 
-    def profiles(self) -> FileProfileStore:
-        """Return the profile file in use."""
-        return FileProfileStore.from_environ(self.environ)
+    def profiles(self, *, keep_bootstrap: bool = True) -> FileProfileStore:
+        """Return the profile file in use; without ``keep_bootstrap`` reading it never writes it."""
+        return FileProfileStore.from_environ(self.environ, keep_bootstrap=keep_bootstrap)
 
     def pending(self) -> FilePendingRegistrations:
         """Return the pending registrations."""
         return FilePendingRegistrations.from_environ(self.environ)
 
-    def connection(self) -> Connection | None:
+    def connection(self, *, keep_bootstrap: bool = True) -> Connection | None:
         """Return the agent in use, ``None`` without credentials; raises ConfigurationError when they are unusable."""
-        resolver = CredentialResolver(self.profiles(), self.catalog)
+        resolver = CredentialResolver(self.profiles(keep_bootstrap=keep_bootstrap), self.catalog)
         return resolver.find(self.environ, self.platform())

@@ -15,18 +15,22 @@ from canon_hermes_plugin.ports.profiles import Document
 class FileProfileStore:
     """``agents.json`` (canon-wire §4.1).
 
-    Attributes:
+    Args:
+        file: where the profiles lie.
         bootstrap: the value of the bootstrap variable, ``None`` when unset.
+        keep_bootstrap: write what the bootstrap adds; otherwise it is only shown.
     """
 
-    def __init__(self, file: JsonObjectFile, *, bootstrap: str | None = None) -> None:
+    def __init__(self, file: JsonObjectFile, *, bootstrap: str | None = None, keep_bootstrap: bool = True) -> None:
         self._file = file
         self._bootstrap = bootstrap
+        self._keep = keep_bootstrap
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> FileProfileStore:
+    def from_environ(cls, environ: Mapping[str, str], *, keep_bootstrap: bool = True) -> FileProfileStore:
         """Return the store ``environ`` names."""
-        return cls(JsonObjectFile(canon_paths(environ).profiles), bootstrap=environ.get(BOOTSTRAP.env) or None)
+        bootstrap = environ.get(BOOTSTRAP.env) or None
+        return cls(JsonObjectFile(canon_paths(environ).profiles), bootstrap=bootstrap, keep_bootstrap=keep_bootstrap)
 
     def location(self) -> str:
         return str(self._file.path)
@@ -36,8 +40,11 @@ class FileProfileStore:
         if self._bootstrap is None:
             return stored or {}
         wanted = parse_bootstrap(self._bootstrap)
-        if merge_bootstrap(stored, wanted) is None:
+        merged = merge_bootstrap(stored, wanted)
+        if merged is None:
             return stored or {}
+        if not self._keep:
+            return merged
         try:
             self._file.change(lambda current: merge_bootstrap(current, wanted))
         except OSError as error:

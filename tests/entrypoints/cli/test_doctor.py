@@ -177,6 +177,18 @@ def test_a_profile_is_told_by_its_name(doctor):
     assert "profile 'ops', agent Ermes (agent_1)" in lines["credentials"]["meaning"]
 
 
+def test_a_bootstrap_is_judged_without_being_written(doctor):
+    _, lines = doctor(env={"CANON_AGENTS_JSON_BOOTSTRAP": json.dumps({"ops": PROFILE})})
+    assert "profile 'ops'" in lines["credentials"]["meaning"]
+
+
+def test_the_facts_stand_in_the_order_of_the_contract(doctor):
+    wanted = ["plugin-version", "host-version", "entry-point", "launcher", "plugin-enabled", "platform-enabled"]
+    wanted += ["credentials", "hooks"]
+    _, lines = doctor()
+    assert [name for name in lines if name in wanted] == wanted
+
+
 def test_a_variable_that_differs_between_file_and_shell_is_a_conflict(doctor, monkeypatch):
     monkeypatch.setenv("CANON_ENVIRONMENT_ID", "canon-prod-v1")
     assert "differs" in doctor()[1]["credentials-conflict"]["meaning"]

@@ -116,6 +116,29 @@ def test_an_unusable_profile_is_refused(cli, home, tmp_path, profiles, name, rea
     assert env_of(home) == {}
 
 
+def test_the_profile_of_another_runtime_is_never_replaced(cli, home, tmp_path):
+    write_profiles(tmp_path, {"ops": {**OPS, "clientType": "claude"}})
+    result = cli("setup", "--register", "--owner-phone", "+41791234567", "--profile", "ops")
+    assert result.exit_code == 1
+    assert "another runtime" in result.stderr
+
+
+def test_the_hosts_set_up_step_is_ours(home, capsys):
+    from canon_hermes_plugin import plugin
+
+    class Context:
+        def __getattr__(self, name):
+            return lambda *_, **fields: self.entries.append((name, fields))
+
+    context = Context()
+    context.entries = []
+    plugin.register(context)
+    (step,) = [fields["setup_fn"] for name, fields in context.entries if name == "register_platform"]
+    (home / ".env").write_text("CANON_AGENT=ops\n", encoding="utf-8")
+    assert step() is None
+    assert "nothing was changed" in capsys.readouterr().out
+
+
 def test_a_key_on_standard_input_is_stored_with_its_whole_environment(cli, home, canon, addresses):
     result = cli("setup", "--api-key-stdin", *addresses, input="agk_live_piped\n")
     assert result.exit_code == 0
