@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 from canon_hermes_plugin.domain.reconnect import Backoff, ConnectionEnd
 from canon_hermes_plugin.infrastructure.hermes.descriptor import RUNTIME_DESCRIPTOR
@@ -223,11 +223,8 @@ class CanonRuntime:
         if self._gave_up is not None:
             self._gave_up(error)
 
-    def _run(self, work: Awaitable[None], name: str) -> None:
-        async def guarded() -> None:
-            await work
-
-        task = asyncio.get_running_loop().create_task(guarded(), name=name)
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
