@@ -30,7 +30,6 @@ CURSOR = "▉"
 """The glyph the host ends unfinished previews with."""
 
 _DIRECTIVE = re.compile(r"MEDIA:\S+|\[\[\w+\]\]")
-_SPACE = re.compile(r"\s+")
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
@@ -48,8 +47,13 @@ def tidy(text: str) -> str:
 
 
 def _skeleton(text: str) -> str:
-    """Return what must agree between shown and confirmed text: no white space, no delivery directives."""
-    return _SPACE.sub("", _DIRECTIVE.sub("", text))
+    """Return what must agree between shown and confirmed text: no white space, no delivery directives.
+
+    Runs on the event loop over answers of a megabyte: no pattern is matched unless a directive can be there.
+    """
+    if "MEDIA:" in text or "[[" in text:
+        text = _DIRECTIVE.sub("", text)
+    return "".join(text.split())
 
 
 @dataclass(slots=True)
@@ -103,6 +107,7 @@ class Output:
         self._opened = 0
         self._running: Counter[str] = Counter()
         self._confirmed: str | None = None
+        self._wanted = ""
 
     @property
     def confirmed(self) -> str | None:
@@ -157,10 +162,14 @@ class Output:
     def confirm(self, text: str) -> None:
         """Take the host's authoritative final text of the run."""
         self._confirmed = sanitize(text)
+        self._wanted = _skeleton(self._confirmed)
 
     def matches_confirmed(self, content: str) -> bool:
         """Return whether ``content`` is the confirmed final text."""
-        return bool(self._confirmed) and _skeleton(self._confirmed or "") == _skeleton(sanitize(content))
+        if not self._confirmed:
+            return False
+        text = sanitize(content)
+        return text == self._confirmed or _skeleton(text) == self._wanted
 
     def shown(self) -> str:
         """Return the text viewers see while the turn runs: commentary stays visible until text replaces it."""
@@ -176,9 +185,11 @@ class Output:
         return text or None
 
     def _confirmed_answer(self) -> str | None:
-        wanted = _skeleton(self._confirmed or "")
+        wanted = self._wanted if self._confirmed else ""
         if not wanted or not self._segments:
             return None
+        if self._segments[-1].text == self._confirmed:
+            return self._confirmed
         for end in range(len(self._segments), 0, -1):
             spelled = self._spelled(wanted, end)
             if spelled is not None:

@@ -16,6 +16,7 @@ from canon_hermes_plugin.domain.turns.media import PendingMedia
 from canon_hermes_plugin.domain.turns.model import HostText, SubagentEnd, ToolEnd, ToolStart, TurnStart
 from canon_hermes_plugin.domain.turns.output import Output
 from canon_hermes_plugin.domain.turns.plan import Answer, real_message_id
+from canon_hermes_plugin.domain.turns.preview import preview
 from canon_hermes_plugin.domain.turns.silence import Silence
 from canon_hermes_plugin.domain.turns.states import INITIAL_STATE, TurnEvent, advance, is_closed
 from canon_hermes_plugin.domain.turns.trail import Trail
@@ -226,10 +227,10 @@ class Turn:
             )
 
     def view(self) -> NodeWrite:
-        """Return what viewers should see now; nothing of a quiet or silent turn."""
+        """Return what viewers should see now: the end of a long text, and nothing of a quiet or silent turn."""
         with self._lock:
             hidden = self._silence.active or self.start.verbosity == "quiet"
-            text = "" if hidden else self._output.shown()
+            text = "" if hidden else preview(self._output.shown())
             blocks: tuple[JsonObject, ...] = () if hidden else self._trail.live()
         return self._write(text, blocks)
 
