@@ -73,10 +73,11 @@ class RunnerFacts:
 
 @dataclass(frozen=True, slots=True)
 class BusyMessage:
-    """The message that meets the busy session."""
+    """The message that meets the busy session. ``human`` is whether a person sent it: nobody else answers approvals."""
 
     text: str
     intent: DeliveryIntent | None = None
+    human: bool = True
 
 
 Condition = Callable[[RunnerFacts, BusyMessage], bool]
@@ -109,7 +110,9 @@ BUSY_TABLE: Final = (
     BusyRow("host shutting down", lambda f, _: f.draining, BusyDecision.DELEGATE),
     BusyRow("sender not authorised", lambda f, _: f.authorized is not True, BusyDecision.DELEGATE),
     BusyRow(
-        "answer to an approval", lambda f, m: f.approval_pending and answers_approval(m.text), BusyDecision.DELEGATE
+        "answer to an approval",
+        lambda f, m: f.approval_pending and m.human and answers_approval(m.text),
+        BusyDecision.DELEGATE,
     ),
     BusyRow("stop", lambda _, m: m.intent == "stop", BusyDecision.STOP),
     BusyRow("interrupt, demoted", lambda f, m: m.intent == "interrupt" and demoted(f), BusyDecision.QUEUE),

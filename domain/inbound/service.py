@@ -188,22 +188,24 @@ class InboundService:
             if attachments
             else _NO_MEDIA
         )
+        human = message.get("senderType") == HUMAN
         words = replace_lone_surrogates(composition.with_markers(message, admitted.text, taken.markers))
-        metadata = mapping(message.get("metadata"))
+        words = words if human else composition.words_of_an_agent(words)
+        kind = composition.message_kind(words, taken.kinds)
         return InboundMessage(
             conversation_id=conversation_id,
-            text=f"{taken.documents}\n\n{words}" if taken.documents else words,
+            text=f"{taken.documents}\n\n{words}" if taken.documents and kind != "command" else words,
             chat_kind=self._state.conversations.chat_kind(conversation_id),
             chat_name=self._state.conversations.name(conversation_id),
-            user_id=identifier(message.get("senderId")) if message.get("senderType") == HUMAN else None,
+            user_id=identifier(message.get("senderId")) if human else None,
             user_name=inert(message.get("senderName"), _NAME_CHARS) or None,
             message_id=screened.message_id,
             reply_to=identifier(message.get("replyTo")),
-            kind=composition.message_kind(words, taken.kinds),
+            kind=kind,
             intent=admitted_intent(delivery_intent(message), media_registered=taken.stranded, hidden=taken.stranded),
             channel_prompt=self._prompt(screened),
             media=taken.media,
-            queued=screened.message_id is not None and metadata.get("inboundDisposition") == "queued",
+            queued=_is_queued(screened),
             raw=screened.payload,
         )
 
@@ -255,6 +257,12 @@ class InboundService:
 
     async def _stream_error(self, payload: Mapping[str, Any]) -> None:
         _log.warning("Canon reported a stream error: %s", inert(payload.get("code"), 60) or "no code")
+
+
+def _is_queued(screened: Screened) -> bool:
+    """Tell whether the message lies on its sender's queued shelf (turns §1.10)."""
+    metadata = mapping(screened.message.get("metadata"))
+    return screened.message_id is not None and metadata.get("inboundDisposition") == "queued"
 
 
 def _conversation_of(event: StreamEvent) -> str | None:

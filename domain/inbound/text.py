@@ -50,12 +50,21 @@ def with_markers(message: Mapping[str, Any], base: str, markers: str) -> str:
     return f"{base}\n\n{markers}" if has_caption(message) else markers
 
 
+def words_of_an_agent(text: str) -> str:
+    """Return what an agent wrote so that the host does not run it as a command: only people command and approve."""
+    return f"[agent message] {text}" if _is_command(text) else text
+
+
 def message_kind(text: str, media: Iterable[MessageKind] = ()) -> MessageKind:
     """Return the host's kind of the message: a command wins, then the weightiest attachment, then text."""
-    if text.lstrip().startswith("/"):
+    if _is_command(text):
         return "command"
     kinds: list[MessageKind] = ["text", *media]
     return max(kinds, key=_weight)
+
+
+def _is_command(text: str) -> bool:
+    return text.lstrip().startswith("/")
 
 
 def _weight(kind: MessageKind) -> int:

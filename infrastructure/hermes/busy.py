@@ -38,7 +38,8 @@ async def decide(busy: BusyHost, lane: Lane, event: HostObject) -> BusyDecision:
         return BusyDecision.QUEUE
     message = host.inbound_of(event)
     agent = compat.live_agent(busy.runner, lane.key)
-    wish = BusyMessage(event.text or "", message.intent if message is not None else None)
+    by_agent = message is not None and message.user_id is None
+    wish = BusyMessage(event.text or "", message.intent if message is not None else None, human=not by_agent)
     facts = RunnerFacts(
         delegate=busy.delegate is not None,
         gate=compat.knows_runs(busy.runner),

@@ -95,3 +95,9 @@ def test_hidden_media_turns_a_steer_into_a_queue() -> None:
     for intent, registered, hidden in product(INTENTS, [True, False], [True, False]):
         if not (intent == "interleave" and registered and hidden):
             assert admitted_intent(intent, media_registered=registered, hidden=hidden) == cast("object", intent)
+
+
+def test_an_agent_never_answers_an_approval() -> None:
+    facts = RunnerFacts(approval_pending=True)
+    assert route(facts, BusyMessage("yes", human=False)).decision is BusyDecision.QUEUE
+    assert route(facts, BusyMessage("yes", "interleave", human=False)).decision is BusyDecision.STEER

@@ -363,6 +363,16 @@ async def test_a_text_file_stands_before_the_words_and_a_command_stays_one() -> 
     await world.message(id="m1", text="read", attachments=[{"url": "https://x/n.txt"}])
     await world.message(id="m2", text="/go", attachments=[{"url": "https://x/n.txt"}])
     read, command = world.messages
+    assert command.text == "/go"
     assert read.text == "[Content of n.txt]:\nline\n\nread"
     assert read.kind == "document"
     assert command.kind == "command"
+
+
+@pytest.mark.parametrize("text", ["/approve", " /new", "\n/stop"])
+async def test_an_agent_gives_no_commands(text: str) -> None:
+    world = World()
+    await world.message(id="m", senderType="ai_agent", text=text, metadata={"turnSemantics": "turn_complete"})
+    (message,) = world.messages
+    assert message.kind == "text"
+    assert message.text == f"[agent message] {text}"
