@@ -25,7 +25,7 @@ from canon_hermes_plugin.domain.profiles.resolution import CredentialResolver
 from canon_hermes_plugin.domain.turns.coordinator import TurnCoordinator
 from canon_hermes_plugin.domain.turns.model import Verbosity
 from canon_hermes_plugin.domain.verbosity import resolve_verbosity
-from canon_hermes_plugin.infrastructure.canon.access import HttpBriefAccess
+from canon_hermes_plugin.infrastructure.canon.access import HttpAccess, HttpBriefAccess
 from canon_hermes_plugin.infrastructure.canon.client import CanonHttp
 from canon_hermes_plugin.infrastructure.canon.health import RecentProofs
 from canon_hermes_plugin.infrastructure.canon.link import CanonLink
@@ -92,6 +92,7 @@ class PluginContainer(containers.DeclarativeContainer):
     intake = providers.Singleton(MediaIntake, fetcher, media_cache, captures, clock, settings.provided.protection)
 
     ledger = providers.Callable(human.ledger)
+    ledger_identity = providers.Callable(human.identity_of, connection)
     desk = providers.Singleton(ApprovalDesk, ledger, clock, ids, PROCESS_ID)
 
     shelf = providers.Singleton(Shelf, api, tasks, clock)
@@ -124,14 +125,17 @@ class PluginContainer(containers.DeclarativeContainer):
         ),
     )
     reports = providers.Singleton(PromptReports, requests)
+    clients = providers.Singleton(HttpAccess, connection.provider, clock, proofs)
     live_adapter = providers.Singleton(
         LiveAdapter,
         turns=turns,
         prompts=reports,
         captures=captures,
         desk=desk,
-        connection=connection,
         access=providers.Factory(HttpBriefAccess, connection, clock),
+        clients=clients,
+        clock=clock,
+        ids=ids,
     )
     decisions = providers.Singleton(
         Decisions,
@@ -147,6 +151,7 @@ class PluginContainer(containers.DeclarativeContainer):
             agent_id=identity.provided.agent_id,
         ),
     )
+    beat = providers.Factory(StatusBeat, decisions.provided.beat, stream, clock)
     inbound = providers.Singleton(
         InboundService,
         providers.Factory(
@@ -161,7 +166,7 @@ class PluginContainer(containers.DeclarativeContainer):
             stream=stream,
             listener=inbound,
             busy_conversations=lanes.provided.busy_conversations,
-            on_status=providers.Factory(StatusBeat, decisions.provided.beat, stream, clock),
+            on_status=beat,
             on_stop=decisions.provided.stop,
         ),
         clock,
@@ -201,7 +206,7 @@ def services_of(container: PluginContainer) -> Services:
     turns, lanes, inbound = container.turns(), container.lanes(), container.inbound()
     lanes.serve(turns)
     HOOKS.serve(turns, lanes.run_finished)
-    container.desk().identity = human.identity_of(container.connection())
+    container.desk().identity = container.ledger_identity()
     container.receipts().describe = partial(_chat_facts, inbound.conversations)
     return Services(
         turns=turns,

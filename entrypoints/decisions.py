@@ -34,6 +34,7 @@ from canon_hermes_plugin.infrastructure.hermes.live import LIVE, LiveAdapter, Si
 from canon_hermes_plugin.infrastructure.system import SystemClock, SystemIds
 from canon_hermes_plugin.ports.errors import ConfigurationError
 from canon_hermes_plugin.ports.profiles import Connection, PlatformSettings
+from canon_hermes_plugin.ports.time import Clock
 
 CLOCK = SystemClock()
 IDS = SystemIds()
@@ -91,15 +92,15 @@ def action_deps(adapter: LiveAdapter | None) -> ActionDeps:
     """Return the parts of :func:`actions`. Reads files: not for an event loop."""
     session = HermesSessionContext()
     desk = adapter.desk if adapter is not None else _own_desk()
-    resolve = (lambda: adapter.connection) if adapter is not None else connection
+    clock: Clock = adapter.clock if adapter is not None else CLOCK
     return ActionDeps(
         session=session,
-        access=HttpAccess(resolve, CLOCK, PROOFS),
+        access=adapter.clients if adapter is not None else HttpAccess(connection, CLOCK, PROOFS),
         desk=desk,
-        creation=ApprovalCreation(desk, CLOCK, IDS),
+        creation=ApprovalCreation(desk, clock, adapter.ids if adapter is not None else IDS),
         silencer=TurnSilencer(LIVE, session),
         reporter=SilenceReport(LIVE),
-        clock=CLOCK,
+        clock=clock,
         home_channel=lambda: os.environ.get(config.HOME_CHANNEL_ENV),
         interrupted=compat_approvals.is_interrupted,
     )

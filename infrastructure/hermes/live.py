@@ -18,8 +18,8 @@ from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat_approvals
 from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import SessionContext
-from canon_hermes_plugin.ports.interactions import BriefAccess
-from canon_hermes_plugin.ports.profiles import Connection
+from canon_hermes_plugin.ports.interactions import BriefAccess, CanonAccess
+from canon_hermes_plugin.ports.time import Clock, IdSource
 
 logger = logging.getLogger(__name__)
 
@@ -63,16 +63,19 @@ class LiveAdapter:
         prompts: its open prompts.
         captures: the media of its recent messages.
         desk: its approvals.
-        connection: its own key and addresses.
-        access: brief clients with them.
+        access: brief clients with its own key and addresses.
+        clients: verified clients with them.
+        clock, ids: what its tool threads read time and identifiers from.
     """
 
     turns: LiveTurns
     prompts: LivePrompts
     captures: HeldMedia
     desk: ApprovalDesk
-    connection: Connection
     access: BriefAccess
+    clients: CanonAccess
+    clock: Clock
+    ids: IdSource
 
 
 @final

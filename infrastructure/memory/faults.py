@@ -62,9 +62,14 @@ class Fault:
 
 
 class Faults:
-    """Orders of faults and gates, taken first in, first out, per operation name."""
+    """Orders of faults and gates, taken first in, first out, per operation name.
+
+    Attributes:
+        outage: while set, every call fails so, whatever else was ordered.
+    """
 
     def __init__(self) -> None:
+        self.outage: Fault | None = None
         self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self._gates: defaultdict[str, deque[asyncio.Event]] = defaultdict(deque)
 
@@ -82,6 +87,8 @@ class Faults:
         """Pass the gate, then raise an ordered fault; return one that strikes after the effect."""
         if self._gates[operation]:
             await self._gates[operation].popleft().wait()
+        if self.outage is not None:
+            raise self.outage.error(operation)
         if not self._faults[operation]:
             return None
         fault = self._faults[operation].popleft()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -29,13 +30,19 @@ class Interaction:
 
 @final
 class InteractionStore:
-    """Create, answer, consume. ``owner_id`` answers what names no responder."""
+    """Create, answer, consume. ``owner_id`` answers what names no responder.
+
+    Attributes:
+        requests: every request by kind and id.
+        on_created: told about each new request, which may be answered at once.
+    """
 
     def __init__(self, clock: Clock, owner_id: str) -> None:
         self._clock = clock
         self._owner_id = owner_id
         self._ids = itertools.count(1)
         self.requests: dict[tuple[str, str], Interaction] = {}
+        self.on_created: Callable[[str, str, Interaction], None] = _ignore
 
     def create(self, body: JsonObject) -> JsonObject:
         """Store a request; 400 for a malformed one, 409 for an id that was ever used."""
@@ -58,6 +65,7 @@ class InteractionStore:
             answer["allowSessionRule"] = body.get("allowSessionRule") is True and responder == self._owner_id
         if kind == "card":
             answer["interactive"] = True
+        self.on_created(kind, identifier, self.requests[kind, identifier])
         return answer
 
     def answer(self, kind: str, identifier: str, answer: JsonObject, *, by: str | None = None) -> None:
@@ -98,3 +106,7 @@ class InteractionStore:
         if not identifier:
             raise CanonApiError(400)
         return kind, str(identifier)
+
+
+def _ignore(_kind: str, _identifier: str, _made: Interaction) -> None:
+    """Do nothing about a new request."""

@@ -1,0 +1,185 @@
+"""The whole plugin on in-memory twins: the production composition with its outer ends replaced, on a made-up clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Self, cast, final
+
+from canon_hermes_plugin.container import PluginContainer, services_of
+from canon_hermes_plugin.domain.approvals.ownership import LedgerIdentity
+from canon_hermes_plugin.infrastructure.hermes.config import Settings
+from canon_hermes_plugin.infrastructure.hermes.services import Services
+from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
+from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
+from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
+from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
+from canon_hermes_plugin.infrastructure.memory.time import SeededIds
+from canon_hermes_plugin.infrastructure.memory.virtual_loop import LoopClock, LoopThread
+from canon_hermes_plugin.ports.canon import CanonApi
+from canon_hermes_plugin.ports.errors import CanonError
+from canon_hermes_plugin.ports.profiles import Connection, Environment
+from canon_hermes_plugin.ports.secret import Secret
+from canon_hermes_plugin.testing.canon import AGENT, FakeCanon, Parts
+from canon_hermes_plugin.testing.host import HostLinks, ScriptedHost
+from canon_hermes_plugin.testing.turn import CanonTurn, bind_session
+
+START_MS = 1_700_000_000_000
+API_KEY = "agk_live_testing_key"
+
+
+def nowhere() -> Connection:
+    """Return a connection that leads nowhere."""
+    environment = Environment(
+        "canon-dev-v1", "canonmail-dev", "https://canon.example", "https://canon.example", "http://localhost:9", "web"
+    )
+    return Connection(Secret(API_KEY), environment, "direct", "testing")
+
+
+def override(container: PluginContainer, **parts: object) -> None:
+    """Put each part in the place of the provider of its name."""
+    for name, part in parts.items():
+        provider: Any = getattr(container, name)
+        provider.override(part)
+
+
+@final
+class CanonHermes:
+    """The plugin under test, as a context manager. Usable from plain tests and from tests with an event loop.
+
+    Attributes:
+        canon: what people do and see.
+        host: what the agent does.
+        clock: the made-up time; :meth:`advance` lets it pass.
+        container: the composition; override more of it before entering.
+    """
+
+    def __init__(self, seed: int = 0, settings: Settings | None = None) -> None:
+        self._machine = LoopThread()
+        self.clock = LoopClock(self._machine.loop, START_MS)
+        twin, stream, files = MemoryCanon(AGENT, self.clock), MemoryCanonStream(self.clock), MemoryMediaFetcher()
+        self.ledger = MemoryLedger(self.clock.now_ms)
+        self.host = ScriptedHost(self._machine.loop)
+        self.canon = FakeCanon(Parts(self._machine, twin, stream, files))
+        self.files = MemoryMediaCache()
+        self.container = PluginContainer(connection=nowhere(), settings=settings or Settings())
+        self._override(seed, twin, stream, files)
+        self._services: Services | None = None
+        self._refused: list[CanonError] = []
+
+    def _override(self, seed: int, twin: MemoryCanon, stream: MemoryCanonStream, files: MemoryMediaFetcher) -> None:
+        access = MemoryAccess(self._machine, twin)
+        override(
+            self.container,
+            clock=self.clock,
+            ids=SeededIds(seed),
+            api=twin,
+            stream=stream,
+            fetcher=files,
+            media_cache=self.files,
+            ledger=self.ledger,
+            ledger_identity=LedgerIdentity(AGENT.agent_id),
+            lanes=self.host,
+            beat=self.container.decisions.provided.beat,
+        )
+        live: Any = self.container.live_adapter
+        live.add_kwargs(access=access, clients=access, clock=ToolClock(self._machine, self.clock))
+
+    def __enter__(self) -> Self:
+        self._machine.run(self._open())
+        self._machine.advance()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def turn(self) -> CanonTurn:
+        """Return what puts code into a turn: ``with plugin.turn()("hello", by="dana"): …``."""
+        return CanonTurn(self.canon, self.host)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, everything due in it included."""
+        self._machine.advance(seconds)
+
+    def close(self) -> None:
+        """Disconnect and leave nothing behind; idempotent.
+
+        Raises:
+            ExceptionGroup: a script failed in another way than by ``fails()``.
+        """
+        if self._services is None:
+            self._machine.close()
+            return
+        try:
+            self._machine.run(self.host.stop())
+            self._machine.run(self._services.runtime.stop())
+            closing = asyncio.run_coroutine_threadsafe(self._services.turns.close(), self._machine.loop)
+            self._machine.advance(60)
+            closing.result(0)
+        finally:
+            self._services = None
+            self._machine.close()
+        failures = [item for item in self.host.failures if isinstance(item, Exception)]
+        if failures:
+            raise ExceptionGroup("scripts of the host failed", failures)
+
+    async def _open(self) -> None:
+        self._services = services = services_of(self.container)
+        links = HostLinks(services.turns, self.container.shelf(), services.verbosity, services.background, bind_session)
+        self.host.work_with(links)
+        await services.runtime.start(self, self._refused.append, is_reconnect=False)
+
+
+@final
+class ToolClock:
+    """The clock of code on tool threads: whoever waits on it lets the plugin's time pass."""
+
+    def __init__(self, machine: LoopThread, clock: LoopClock) -> None:
+        self._machine = machine
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        # Real time never stands still between two looks at a clock: neither may this one.
+        await asyncio.to_thread(self._machine.advance, max(0.001, seconds), heed_threads=False)
+
+
+@final
+class MemoryAccess:
+    """Opens clients of the twin for tool threads; each call is carried out on the plugin's loop."""
+
+    def __init__(self, machine: LoopThread, twin: MemoryCanon) -> None:
+        self._client = cast("CanonApi", _OnLoop(machine, twin))
+
+    @asynccontextmanager
+    async def verified(self) -> AsyncGenerator[CanonApi, None]:
+        await self._client.verify()
+        yield self._client
+
+    @asynccontextmanager
+    async def brief(self, seconds: float) -> AsyncGenerator[CanonApi, None]:
+        del seconds
+        yield self._client
+
+
+class _OnLoop:
+    """Stands for an object whose coroutine methods run on another loop than the caller's."""
+
+    def __init__(self, machine: LoopThread, inner: object) -> None:
+        self._machine = machine
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._inner, name)
+
+        async def call(*arguments: object, **options: object) -> object:
+            work = method(*arguments, **options)
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._machine.loop))
+
+        return call

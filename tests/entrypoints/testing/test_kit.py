@@ -1,0 +1,298 @@
+"""The kit as its author meets it: every word of the vocabulary, with and without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from canon_hermes_plugin import (
+    check_detached_approval,
+    current_canon_inbound_media,
+    current_canon_turn,
+    request_card_for_current_human,
+    request_detached_approval_for_current_human,
+    send_card_to_current_conversation,
+    upload_media_for_current_conversation,
+)
+from canon_hermes_plugin.testing import CanonHermes, loopback_canon
+
+ACTIONS = [{"id": "pay", "label": "Pay"}, {"id": "keep", "label": "Keep"}]
+CARD = {
+    "schema": "canon.card.v1",
+    "title": "Pay invoice 7?",
+    "fallbackText": "Pay invoice 7?",
+    "blocks": [{"kind": "actions", "actions": ACTIONS}],
+}
+PLAIN = {**CARD, "blocks": [{"kind": "summary", "text": "Invoice 7 is paid."}]}
+
+
+def test_a_message_becomes_a_turn_and_the_turn_one_answer(canon, canon_hermes):
+    canon_hermes.host.says("Hello Dana")
+    canon.says("hi", by="dana")
+    assert canon.texts("with-dana") == ["Hello Dana"]
+    assert [message.text for message in canon_hermes.host.received] == ["hi"]
+
+
+def test_streamed_frames_become_one_answer(canon, canon_hermes):
+    canon_hermes.host.streams("Ships", "Ships come", "Ships come at noon.")
+    canon.says("when?")
+    assert canon.texts() == ["Ships come at noon."]
+
+
+def test_silence_leaves_nothing(canon, canon_hermes):
+    canon_hermes.host.says("not for you").is_silent()
+    canon.says("fyi")
+    assert canon.texts() == []
+
+
+def test_a_run_that_breaks_off_closes_its_turn_and_the_next_message_runs(canon, canon_hermes):
+    canon_hermes.host.fails().says("never said")
+    canon_hermes.host.says("second")
+    canon.says("one")
+    canon.says("two")
+    canon_hermes.advance(5)
+    assert [publication.state for publication in canon.twin.turns].count("completed") == 2
+    assert canon.texts() == ["second"]
+
+
+def test_messages_of_one_session_run_one_after_another(canon, canon_hermes):
+    canon_hermes.host.waits(60).says("first")
+    canon_hermes.host.says("second")
+    canon.says("one")
+    canon.says("two")
+    assert canon.texts() == []
+    canon_hermes.advance(60)
+    assert canon.texts() == ["first", "second"]
+
+
+def test_an_interrupting_message_ends_the_running_turn_without_its_words(canon, canon_hermes):
+    canon_hermes.host.says("old news").waits(60)
+    canon_hermes.host.says("new")
+    canon.says("one")
+    canon.says("no, wait", metadata={"deliveryIntent": "interrupt"})
+    canon_hermes.advance(60)
+    assert "new" in canon.texts()
+    assert [m.text for m in canon.messages() if m.metadata.get("turnSemantics") == "turn_complete"] == ["new"]
+
+
+async def test_the_next_card_is_answered_as_arranged(canon, canon_turn):
+    canon.answers(CARD, "pay", {"note": "today"}, after=90)
+    answer = await request_card_for_current_human(CARD)
+    assert (answer["actionId"], answer["values"], answer["respondedBy"]) == ("pay", {"note": "today"}, "dana")
+
+
+def test_a_card_nobody_answers_times_out_without_anybody_waiting(canon, canon_hermes, canon_turn):
+    began = canon_hermes.clock.monotonic()
+    assert asyncio.run(request_card_for_current_human(CARD, timeout_seconds=300))["status"] == "timeout"
+    assert 300 <= canon_hermes.clock.monotonic() - began < 302
+    assert canon.cards(open_only=True) == []
+
+
+async def test_an_answer_by_somebody_else_is_refused(canon, canon_turn):
+    canon.answers("Pay invoice 7?", "pay", by="mallory")
+    with pytest.raises(RuntimeError, match="Somebody else"):
+        await request_card_for_current_human(CARD)
+
+
+async def test_an_action_the_card_does_not_offer_is_the_authors_mistake(canon, canon_turn):
+    canon.answers(CARD, "burn")
+    with pytest.raises(ValueError, match="pay, keep"):
+        await request_card_for_current_human(CARD)
+
+
+async def test_a_tool_on_its_own_thread_asks_the_human_of_its_turn(canon, canon_hermes):
+    canon.answers(action="keep")
+
+    async def ask():
+        return (await request_card_for_current_human(CARD))["actionId"]
+
+    script = canon_hermes.host.calls_tool(ask).says("kept")
+    canon.says("pay it?")
+    assert script.results == ["keep"]
+    assert canon.texts() == ["kept"]
+
+
+def test_attachments_reach_the_tool_as_they_were_sent(canon_turn):
+    canon_turn("see attached", attachments=[("invoice.pdf", b"%PDF-1.7 seven")])
+    (media,) = current_canon_inbound_media()
+    assert (media.file_name, media.mime_type, media.data) == ("invoice.pdf", "application/pdf", b"%PDF-1.7 seven")
+
+
+async def test_each_turn_is_its_own_context_also_on_an_event_loop(canon_turn):
+    assert current_canon_turn().user_id == "dana"
+    canon_turn("hello", by="olga", conversation="ops")
+    assert (current_canon_turn().user_id, current_canon_turn().conversation_id) == ("olga", "ops")
+    canon_turn.end()
+    with pytest.raises(RuntimeError, match="inside a Canon turn"):
+        current_canon_turn()
+
+
+def test_outside_of_the_fixture_there_is_no_turn(canon_hermes):
+    with canon_hermes.turn()("hello"):
+        current_canon_turn(require_human=True)
+    with pytest.raises(RuntimeError, match="inside a Canon turn"):
+        current_canon_turn()
+
+
+def test_the_agents_words_of_an_open_turn_are_seen_when_it_ends(canon, canon_turn):
+    canon_turn.says("Paid.")
+    assert canon.texts() == []
+    canon_turn.end()
+    assert canon.texts() == ["Paid."]
+
+
+@pytest.mark.parametrize(("decide", "decision"), [("approves", "allow"), ("denies", "deny")])
+async def test_a_detached_decision_wakes_the_agent_once(canon, canon_hermes, canon_turn, decide, decision):
+    request = await request_detached_approval_for_current_human(title="Pay invoice 7")
+    assert request["status"] == "pending"
+    canon_turn.end()
+    canon_hermes.host.says(f"It is {decision}.")
+    getattr(canon, decide)(request)
+    canon_hermes.advance(120)
+    wakes = [message.text for message in canon_hermes.host.received if message.synthetic]
+    assert wakes == [f"Canon approval {request['approvalId']} resolved: {decision} — Pay invoice 7"]
+    assert canon.texts() == [f"It is {decision}."]
+
+
+async def test_a_decision_by_somebody_else_is_never_one(canon, canon_hermes, canon_turn):
+    request = await request_detached_approval_for_current_human(title="Pay invoice 7")
+    canon.approves(request, by="mallory")
+    assert (await check_detached_approval(request["approvalId"]))["status"] == "unknown"
+    canon_turn.end()
+    canon_hermes.advance(120)
+    assert not any(message.synthetic for message in canon_hermes.host.received)
+
+
+async def test_cards_without_actions_and_uploads_go_out_at_once(canon, canon_turn):
+    assert (await send_card_to_current_conversation(PLAIN))["status"] == "displayed"
+    stored = await upload_media_for_current_conversation(b"%PDF-1.7", "application/pdf", file_name="receipt.pdf")
+    assert canon.cards() == [PLAIN]
+    assert stored["fileName"] == "receipt.pdf"
+
+
+def test_what_was_said_during_an_outage_is_answered_after_it(canon, canon_hermes):
+    canon_hermes.host.says("Here again.")
+    canon.goes_down()
+    canon.says("anybody?")
+    assert canon_hermes.host.received == []
+    canon.comes_back()
+    assert canon.texts() == ["Here again."]
+
+
+def test_an_answer_given_during_an_outage_is_delivered_after_it(canon, canon_hermes):
+    canon_hermes.host.waits(10).says("Late but here.")
+    canon.says("anybody?")
+    canon.goes_down(halfway=True)
+    canon_hermes.advance(20)
+    assert canon.texts() == []
+    canon.comes_back()
+    canon_hermes.advance(600)
+    assert canon.texts() == ["Late but here."]
+
+
+def test_a_group_is_a_group_to_the_plugin(canon, canon_hermes):
+    ops = canon.group("ops", "dana", "olga")
+    canon.says("who is on call?", by="olga", conversation=ops)
+    (message,) = canon_hermes.host.received
+    assert (message.chat_kind, message.user_id) == ("group", "olga")
+
+
+def test_the_same_seed_gives_the_same_run():
+    def run(seed):
+        with CanonHermes(seed) as plugin:
+            plugin.host.streams("a", "a b").calls_tool(lambda: None)
+            plugin.canon.says("hi")
+            return [(call.operation, str(call.subject)) for call in plugin.canon.twin.calls]
+
+    assert run(7) == run(7)
+    assert run(7) != run(8)
+
+
+def test_a_script_that_raises_fails_the_test():
+    def broken():
+        raise LookupError("a bug in the test")
+
+    plugin = CanonHermes().__enter__()
+    plugin.host.calls_tool(broken)
+    plugin.canon.says("hi")
+    with pytest.raises(ExceptionGroup, match="scripts of the host failed"):
+        plugin.close()
+
+
+def test_nothing_of_a_closed_plugin_stays():
+    import threading
+
+    from canon_hermes_plugin.infrastructure.hermes.live import LIVE
+
+    with CanonHermes() as plugin:
+        plugin.canon.says("hi")
+        assert len(LIVE.all()) == 1
+    assert LIVE.all() == []
+    assert not [thread for thread in threading.enumerate() if thread.name == "canon-testing"]
+
+
+async def test_nothing_is_read_from_or_written_to_the_users_disk(
+    tmp_path, monkeypatch, canon, canon_hermes, canon_turn
+):
+    for name in ("HOME", "HERMES_HOME", "CANON_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    request = await request_detached_approval_for_current_human(title="Pay")
+    canon_turn(attachments=[("a.pdf", b"%PDF-1.7")])
+    canon.approves(request)
+    canon_hermes.advance(120)
+    canon_turn.end()
+    canon_hermes.close()
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_the_loopback_canon_is_a_real_server():
+    import httpx
+
+    with loopback_canon() as canon:
+        answer = httpx.get(f"{canon.environment()['CANON_BASE_URL']}/healthz/")
+    assert answer.headers["x-canon-environment-id"] == canon.identity.environment_id
+
+
+HEAVY = {"dependency_injector", "fastapi", "gateway", "httpx", "starlette", "uvicorn", "canon_hermes_plugin.domain"}
+
+
+def test_the_plugin_of_pytest_loads_nothing_heavy_until_a_fixture_is_used():
+    code = "import sys, canon_hermes_plugin.testing, canon_hermes_plugin.testing.pytest_plugin; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    loaded = set(done.stdout.split())
+    assert "canon_hermes_plugin.testing.pytest_plugin" in loaded
+    assert loaded & (HEAVY - {"canon_hermes_plugin.domain"}) == set()
+
+
+STRANGER = """
+import asyncio
+from canon_hermes_plugin import current_canon_inbound_media, current_canon_turn, request_card_for_current_human
+
+def test_media(canon_turn):
+    canon_turn(attachments=[("a.pdf", b"%PDF-1.7")])
+    assert current_canon_inbound_media()[0].data == b"%PDF-1.7"
+
+def test_card(canon, canon_turn):
+    canon.answers(action="pay")
+    assert asyncio.run(request_card_for_current_human(CARD))["actionId"] == "pay"
+"""
+MARKED = """
+import pytest
+
+@pytest.mark.asyncio
+async def test_marked(canon, canon_turn):
+    canon.answers(action="pay")
+    assert (await request_card_for_current_human(CARD))["actionId"] == "pay"
+"""
+
+
+@pytest.mark.parametrize("options", [["-p", "no:asyncio"], ["--asyncio-mode=strict"], ["--asyncio-mode=auto"]])
+def test_the_fixtures_work_with_and_without_an_asyncio_plugin(tmp_path, options):
+    body = STRANGER if "no:asyncio" in options else STRANGER + MARKED
+    (tmp_path / "test_stranger.py").write_text(f"CARD = {CARD!r}\n{textwrap.dedent(body)}", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, encoding="utf-8")
+    assert done.returncode == 0, done.stdout + done.stderr
