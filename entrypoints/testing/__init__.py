@@ -1,6 +1,13 @@
-"""The test kit: the whole plugin without Canon, without Hermes and without waiting (docs/testing.md).
+"""The test kit: the whole plugin without Canon, Hermes and waiting, and every stand-in it is made of.
 
-Importing this package is cheap; what it offers is loaded when it is first used.
+:class:`CanonHermes` is the plugin on in-memory twins with a scripted host; :func:`loopback_canon` is Canon over real
+HTTP; a scripted model and a real gateway go with it. Each twin passes the same contract suite as the adapter it stands
+for. Names are loaded when they are used, so importing this package costs nothing::
+
+    from canon_hermes_plugin.testing import CanonHermes, MemoryCanon
+
+What each does is told by its own docstring; ``docs/testing.md`` is for who tests on it, ``docs/sandbox.md`` shows the
+loopback Canon at work.
 """
 
 from __future__ import annotations
@@ -9,36 +16,94 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon as LoopbackCanon
-    from canon_hermes_plugin.testing.canon import FakeCanon as FakeCanon
-    from canon_hermes_plugin.testing.host import ScriptedHost as ScriptedHost
-    from canon_hermes_plugin.testing.kit import CanonHermes as CanonHermes
-    from canon_hermes_plugin.testing.turn import CanonTurn as CanonTurn
+    from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
+    from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
+    from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
+    from canon_hermes_plugin.infrastructure.memory.faults import Fault
+    from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
+    from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
+    from canon_hermes_plugin.infrastructure.memory.profiles import MemoryPendingRegistrations, MemoryProfileStore
+    from canon_hermes_plugin.infrastructure.memory.registration import MemoryRegistration
+    from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock
+    from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
+    from canon_hermes_plugin.infrastructure.sandbox.model import Fail, Gate, Pause, ScriptedModel, ToolCall
+    from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
+    from canon_hermes_plugin.infrastructure.sandbox.records import Person, SandboxIdentity
+    from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
+    from canon_hermes_plugin.infrastructure.sandbox.session import Chat
+    from canon_hermes_plugin.testing.canon import FakeCanon
+    from canon_hermes_plugin.testing.host import ScriptedHost
+    from canon_hermes_plugin.testing.kit import CanonHermes
+    from canon_hermes_plugin.testing.loopback import loopback_canon
+    from canon_hermes_plugin.testing.script import Script
+    from canon_hermes_plugin.testing.turn import CanonTurn
 
-__all__ = ["CanonHermes", "CanonTurn", "FakeCanon", "LoopbackCanon", "ScriptedHost", "loopback_canon"]
+__all__ = [
+    "CanonHermes",
+    "CanonTurn",
+    "Chat",
+    "Fail",
+    "FakeCanon",
+    "Fault",
+    "Gate",
+    "Gateway",
+    "GatewayError",
+    "GatewaySettings",
+    "LoopbackCanon",
+    "MemoryCanon",
+    "MemoryCanonStream",
+    "MemoryLanes",
+    "MemoryLedger",
+    "MemoryMediaCache",
+    "MemoryMediaFetcher",
+    "MemoryPendingRegistrations",
+    "MemoryProfileStore",
+    "MemoryRegistration",
+    "Participant",
+    "Pause",
+    "Person",
+    "RecordedTasks",
+    "SandboxIdentity",
+    "Script",
+    "ScriptedHost",
+    "ScriptedModel",
+    "SeededIds",
+    "ToolCall",
+    "VirtualClock",
+    "loopback_canon",
+]
 
 _HOMES = {
-    "CanonHermes": "canon_hermes_plugin.testing.kit",
-    "CanonTurn": "canon_hermes_plugin.testing.turn",
-    "FakeCanon": "canon_hermes_plugin.testing.canon",
-    "LoopbackCanon": "canon_hermes_plugin.infrastructure.sandbox.server",
-    "ScriptedHost": "canon_hermes_plugin.testing.host",
+    "infrastructure.memory.approval_store": ("MemoryLedger",),
+    "infrastructure.memory.canon": ("MemoryCanon",),
+    "infrastructure.memory.canon_stream": ("MemoryCanonStream",),
+    "infrastructure.memory.faults": ("Fault",),
+    "infrastructure.memory.lanes": ("MemoryLanes",),
+    "infrastructure.memory.media": ("MemoryMediaCache", "MemoryMediaFetcher"),
+    "infrastructure.memory.profiles": ("MemoryPendingRegistrations", "MemoryProfileStore"),
+    "infrastructure.memory.registration": ("MemoryRegistration",),
+    "infrastructure.memory.time": ("RecordedTasks", "SeededIds", "VirtualClock"),
+    "infrastructure.sandbox.gateway": ("Gateway", "GatewayError", "GatewaySettings"),
+    "infrastructure.sandbox.model": ("Fail", "Gate", "Pause", "ScriptedModel", "ToolCall"),
+    "infrastructure.sandbox.participant": ("Participant",),
+    "infrastructure.sandbox.records": ("Person", "SandboxIdentity"),
+    "infrastructure.sandbox.server": ("LoopbackCanon",),
+    "infrastructure.sandbox.session": ("Chat",),
+    "testing.canon": ("FakeCanon",),
+    "testing.host": ("ScriptedHost",),
+    "testing.kit": ("CanonHermes",),
+    "testing.loopback": ("loopback_canon",),
+    "testing.script": ("Script",),
+    "testing.turn": ("CanonTurn",),
 }
+_HOME_OF = {name: f"canon_hermes_plugin.{home}" for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOME_OF[name]), name)
 
 
-def loopback_canon(*, port: int = 0, heartbeat: float = 15.0) -> LoopbackCanon:
-    """Return the stand-in for Canon over real HTTP, as a context manager; ``environment()`` points the plugin to it.
-
-    Args:
-        port: the loopback port; a free one by default.
-        heartbeat: seconds between two heartbeats of the event stream.
-    """
-    from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
-
-    return LoopbackCanon(port=port, heartbeat=heartbeat)
+def __dir__() -> list[str]:
+    return sorted(_HOME_OF)
