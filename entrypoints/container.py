@@ -41,7 +41,7 @@ from canon_hermes_plugin.infrastructure.hermes.decisions import DecisionParts, D
 from canon_hermes_plugin.infrastructure.hermes.hooks import HOOKS
 from canon_hermes_plugin.infrastructure.hermes.host import HermesSessionContext
 from canon_hermes_plugin.infrastructure.hermes.lanes import HermesLanes
-from canon_hermes_plugin.infrastructure.hermes.live import LIVE, LiveAdapter
+from canon_hermes_plugin.infrastructure.hermes.live import LIVE, LiveAdapter, ToolSide
 from canon_hermes_plugin.infrastructure.hermes.media import HermesMediaCache
 from canon_hermes_plugin.infrastructure.hermes.prompts import Prompts
 from canon_hermes_plugin.infrastructure.hermes.questions import HermesQuestions
@@ -125,17 +125,18 @@ class PluginContainer(containers.DeclarativeContainer):
         ),
     )
     reports = providers.Singleton(PromptReports, requests)
-    clients = providers.Singleton(HttpAccess, connection.provider, clock, proofs)
+    tool_side = providers.Singleton(
+        ToolSide, providers.Factory(HttpAccess, connection.provider, clock, proofs), clock, ids
+    )
+    brief = providers.Singleton(HttpBriefAccess, connection, clock)
     live_adapter = providers.Singleton(
         LiveAdapter,
         turns=turns,
         prompts=reports,
         captures=captures,
         desk=desk,
-        access=providers.Factory(HttpBriefAccess, connection, clock),
-        clients=clients,
-        clock=clock,
-        ids=ids,
+        tools=tool_side,
+        access=brief,
     )
     decisions = providers.Singleton(
         Decisions,

@@ -30,11 +30,10 @@ from canon_hermes_plugin.infrastructure.files.locations import canon_paths
 from canon_hermes_plugin.infrastructure.files.profile_store import FileProfileStore
 from canon_hermes_plugin.infrastructure.hermes import compat_approvals, config
 from canon_hermes_plugin.infrastructure.hermes.host import HermesSessionContext
-from canon_hermes_plugin.infrastructure.hermes.live import LIVE, LiveAdapter, SilenceReport, TurnSilencer
+from canon_hermes_plugin.infrastructure.hermes.live import LIVE, LiveAdapter, SilenceReport, ToolSide, TurnSilencer
 from canon_hermes_plugin.infrastructure.system import SystemClock, SystemIds
 from canon_hermes_plugin.ports.errors import ConfigurationError
 from canon_hermes_plugin.ports.profiles import Connection, PlatformSettings
-from canon_hermes_plugin.ports.time import Clock
 
 CLOCK = SystemClock()
 IDS = SystemIds()
@@ -92,15 +91,15 @@ def action_deps(adapter: LiveAdapter | None) -> ActionDeps:
     """Return the parts of :func:`actions`. Reads files: not for an event loop."""
     session = HermesSessionContext()
     desk = adapter.desk if adapter is not None else _own_desk()
-    clock: Clock = adapter.clock if adapter is not None else CLOCK
+    tools = adapter.tools if adapter is not None else ToolSide(HttpAccess(connection, CLOCK, PROOFS), CLOCK, IDS)
     return ActionDeps(
         session=session,
-        access=adapter.clients if adapter is not None else HttpAccess(connection, CLOCK, PROOFS),
+        access=tools.clients,
         desk=desk,
-        creation=ApprovalCreation(desk, clock, adapter.ids if adapter is not None else IDS),
+        creation=ApprovalCreation(desk, tools.clock, tools.ids),
         silencer=TurnSilencer(LIVE, session),
         reporter=SilenceReport(LIVE),
-        clock=clock,
+        clock=tools.clock,
         home_channel=lambda: os.environ.get(config.HOME_CHANNEL_ENV),
         interrupted=compat_approvals.is_interrupted,
     )

@@ -10,6 +10,7 @@ from typing import Any, Self, cast, final
 from canon_hermes_plugin.container import PluginContainer, services_of
 from canon_hermes_plugin.domain.approvals.ownership import LedgerIdentity
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
+from canon_hermes_plugin.infrastructure.hermes.live import ToolSide
 from canon_hermes_plugin.infrastructure.hermes.services import Services
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
@@ -69,11 +70,13 @@ class CanonHermes:
         self._refused: list[CanonError] = []
 
     def _override(self, seed: int, twin: MemoryCanon, stream: MemoryCanonStream, files: MemoryMediaFetcher) -> None:
-        access = MemoryAccess(self._machine, twin)
+        access, ids = MemoryAccess(self._machine, twin), SeededIds(seed)
         override(
             self.container,
             clock=self.clock,
-            ids=SeededIds(seed),
+            ids=ids,
+            brief=access,
+            tool_side=ToolSide(access, ToolClock(self._machine, self.clock), ids),
             api=twin,
             stream=stream,
             fetcher=files,
@@ -83,8 +86,6 @@ class CanonHermes:
             lanes=self.host,
             beat=self.container.decisions.provided.beat,
         )
-        live: Any = self.container.live_adapter
-        live.add_kwargs(access=access, clients=access, clock=ToolClock(self._machine, self.clock))
 
     def __enter__(self) -> Self:
         self._machine.run(self._open())

@@ -55,6 +55,21 @@ class HeldMedia(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ToolSide:
+    """What code on tool threads asks people with, on behalf of one connected agent.
+
+    Attributes:
+        clients: verified clients with its own key and addresses.
+        clock: time as the tools see it.
+        ids: randomness.
+    """
+
+    clients: CanonAccess
+    clock: Clock
+    ids: IdSource
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LiveAdapter:
     """One connected agent as code on tool threads sees it.
 
@@ -63,19 +78,16 @@ class LiveAdapter:
         prompts: its open prompts.
         captures: the media of its recent messages.
         desk: its approvals.
+        tools: what code on tool threads asks people with.
         access: brief clients with its own key and addresses.
-        clients: verified clients with them.
-        clock, ids: what its tool threads read time and identifiers from.
     """
 
     turns: LiveTurns
     prompts: LivePrompts
     captures: HeldMedia
     desk: ApprovalDesk
+    tools: ToolSide
     access: BriefAccess
-    clients: CanonAccess
-    clock: Clock
-    ids: IdSource
 
 
 @final
