@@ -274,7 +274,7 @@ def approval_blocks(key: str) -> bool:
 
 
 def clarify_waits(key: str) -> bool:
-    """Whether a question of the host waits in this session: the next plain message is its answer."""
+    """Whether a question of the host waits in this session: a person's next plain message answers it, nobody else's."""
     try:
         questions = module("tools.clarify_gateway")
     except ImportError:

@@ -112,9 +112,7 @@ class HermesLanes:
         if host.is_command(event):
             await self._command(lane, event)
         elif self._busy(lane):
-            # A question to a person is not answered by an agent's message, nor by a wake.
-            answers = message.user_id is not None and compat.clarify_waits(lane.key)
-            if answers or not await self._route(lane, event):
+            if (message.user_id and compat.clarify_waits(lane.key)) or not await self._route(lane, event):
                 await adapter.handle_message(event)
         else:
             await self._start(lane, event)

@@ -280,3 +280,23 @@ async def test_approval_words_reach_the_host_only_while_an_approval_waits(
     await stage.say(4, text="yes, and then more")
     assert [event.text for event in stage.runner.delegated] == ["  YES "]
     assert stage.lanes.queue_depth(KEY) == 2
+
+
+async def test_only_a_person_answers_what_the_host_asks(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from canon_hermes_plugin.infrastructure.hermes import compat
+
+    async def take(event: Any) -> None:
+        answers.append(event.text)
+
+    answers: list[str] = []
+    await stage.say(1)
+    await stage.running("text 1")
+    monkeypatch.setattr(stage.adapter, "handle_message", take)
+    for question in ("approval_blocks", "clarify_waits"):
+        with monkeypatch.context() as patch:
+            patch.setattr(compat, question, lambda key: True)
+            await stage.say(2, text="yes", user_id=None)
+            await stage.say(3, text="no", user_id=None, message_id=None, synthetic=True)
+            await stage.say(4, text="yes")
+    assert stage.lanes.queue_depth(KEY) == 4
+    assert answers == ["yes", "yes"]
