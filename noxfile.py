@@ -73,6 +73,21 @@ def newest(session: nox.Session) -> None:
 
 
 @nox.session(tags=["ci"])
+def example(session: nox.Session) -> None:
+    """Install the wheel and the example plugin as a stranger would, and run the example's tests on the kit."""
+    session.install("build")
+    out = Path(session.create_tmp()) / "dist"
+    shutil.rmtree(out, ignore_errors=True)
+    session.run("python", "-m", "build", "--wheel", "--outdir", str(out), silent=True)
+    elsewhere = Path(session.create_tmp()) / "invoice_plugin"
+    shutil.rmtree(elsewhere, ignore_errors=True)
+    shutil.copytree("examples/invoice_plugin", elsewhere)
+    session.install(str(next(out.glob("*.whl"))), f"{elsewhere}[test]", NEWEST_HOST)
+    session.chdir(elsewhere)
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(tags=["ci"])
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it outside the tree, run the suite and the console scripts against it."""
     session.install("build")
