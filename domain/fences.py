@@ -14,6 +14,7 @@ from typing import Final
 
 _FENCE: Final = rb"[ \t]*(?:```|~~~)"
 _FENCE_SIZE: Final = 3
+_MAX_OPENER: Final = 1024
 _FIRST_LINE: Final = re.compile(_FENCE)
 _LATER_LINE: Final = re.compile(rb"\n" + _FENCE)  # a literal start lets the search jump from line to line
 
@@ -50,12 +51,14 @@ class FencedBlocks:
         self._starts = [span[0] for span in self._spans]
 
     def cut_by(self, offset: int) -> FencedBlock | None:
-        """Return the block that a cut at ``offset`` would take apart, or ``None``."""
+        """Return the block that a cut at ``offset`` would take apart; ``None`` when none, or without any content."""
         index = bisect_left(self._starts, offset) - 1
         if index < 0 or offset >= self._spans[index][2]:
             return None
         start, close, end = self._spans[index]
-        body = self._data.find(b"\n", start, close) + 1 or close
+        body = self._data.find(b"\n", start, min(close, start + _MAX_OPENER)) + 1
+        if not body:  # a line of this length is no fence anybody would repeat
+            return None
         opener = self._data[start:body].rstrip()
         fence = opener.lstrip(b" \t")
         marker = fence[: len(fence) - len(fence.lstrip(fence[:1]))]

@@ -19,7 +19,7 @@ FOREIGN = f"{HEBREW}, {JAPANESE}; caf\u00e9 na\u00efve `inline code` {EMOJI} e\u
 CODE = "\n```python\n" + "value = compute(value)  # again\n" * 20 + "```\n\n"
 MIXED = (PARAGRAPH + FOREIGN) * 12 + CODE + JAPANESE * 100 + "\n"
 UNITS = [
-    "```\n", "`` ``` ", "~~~\n", " \u0301", "\u0301", "\U0001f1e9\U0001f1ea", "\r\n", "\n", " ", "\u200d",
+    "```\n", "~~~x ", "`` ``` ", "~~~\n", " \u0301", "\u0301", "\U0001f1e9\U0001f1ea", "\r\n", "\n", " ", "\u200d",
     "x" * 5000 + "\n", "\u0600 ",
 ]  # fmt: skip
 
