@@ -76,6 +76,11 @@ def command_event(text: str, source: HostObject) -> HostObject:
     return base.MessageEvent(text=text, message_type=base.MessageType.COMMAND, source=source)
 
 
+def text_event(text: str, source: HostObject) -> HostObject:
+    """Return a plain event for a text whose message is not known any more."""
+    return compat.module("gateway.platforms.base").MessageEvent(text=text, source=source)
+
+
 def inbound_of(event: HostObject) -> InboundMessage | None:
     """Return the admitted message an event was made from, ``None`` for events the host made up."""
     metadata: object = getattr(event, "metadata", None)
@@ -101,9 +106,9 @@ def session_key(source: HostObject, *, per_user: bool, per_thread_user: bool) ->
     return str(derive(source, group_sessions_per_user=per_user, thread_sessions_per_user=per_thread_user))
 
 
-def is_command(event: HostObject) -> bool:
-    """Whether the host treats the event as a command."""
-    return bool(event.is_command())
+def is_command(event: HostObject, name: str | None = None) -> bool:
+    """Whether the host treats the event as a command, or as the command ``name``."""
+    return bool(event.is_command()) and (name is None or event.get_command() == name)
 
 
 def platform() -> HostObject:

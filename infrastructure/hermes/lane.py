@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Protocol
 
+from canon_hermes_plugin.domain.turns.model import Ack, HostText
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
+
+
+class TurnControls(Protocol):
+    """What the queue asks of the turns."""
+
+    def lift_silence(self, turn: Turn) -> None:
+        """A further message was put into the open turn: it deserves an answer (turns §7.4)."""
+        ...
+
+    async def text(self, turn: Turn | None, text: HostText) -> Ack:
+        """Deliver a text outside every turn; never raises."""
+        ...
 
 
 @dataclass(slots=True)
@@ -51,14 +64,15 @@ class Lane:
         return not (self.occupied or self.waiting)
 
 
-def unread(steered: list[HostObject], leftover: str) -> Iterator[HostObject]:
-    """Yield, oldest first, the events whose texts make up the end of what a run left unread."""
+def unread(steered: list[HostObject], leftover: str) -> tuple[str, list[HostObject]]:
+    """Split what a run left unread: text of unknown origin first, then the events whose texts make up its end."""
     late: list[HostObject] = []
     rest = leftover.strip()
     for event in reversed(steered):
         text = event.text.strip()
-        if not rest or not rest.endswith(text):
+        if not rest.endswith(text) or not text:
             break
         late.append(event)
         rest = rest[: len(rest) - len(text)].rstrip("\n")
-    yield from reversed(late)
+    late.reverse()
+    return rest, late

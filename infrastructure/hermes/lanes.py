@@ -13,17 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Literal, Protocol, final
+from typing import final
 
 from canon_hermes_plugin.domain.inbound.intents import BusyDecision
-from canon_hermes_plugin.domain.turns.model import Ack, HostText
+from canon_hermes_plugin.domain.turns.model import HostText
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
-from canon_hermes_plugin.infrastructure.hermes.lane import Lane, unread
+from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, unread
 from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
+from canon_hermes_plugin.ports.canon import SignalKind
 from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import InboundMessage
 from canon_hermes_plugin.ports.time import Clock, Tasks
@@ -35,20 +36,6 @@ MAX_WAITING = 32
 
 AGENT_POLL = 0.05
 """Seconds between two looks for the agent of a run that is to be interrupted while the host still builds it."""
-
-Signal = Literal["interrupt", "stop_and_drop", "new_session"]
-
-
-class TurnControls(Protocol):
-    """What the queue asks of the turns."""
-
-    def lift_silence(self, turn: Turn) -> None:
-        """A further message was put into the open turn: it deserves an answer (turns §7.4)."""
-        ...
-
-    async def text(self, turn: Turn | None, text: HostText) -> Ack:
-        """Deliver a text outside every turn; never raises."""
-        ...
 
 
 @final
@@ -117,7 +104,7 @@ class HermesLanes:
         else:
             await self._start(lane, event)
 
-    async def apply_signal(self, conversation_id: str, signal: Signal, user_id: str | None) -> None:
+    async def apply_signal(self, conversation_id: str, signal: SignalKind, user_id: str | None) -> None:
         lanes = self._reached_by(conversation_id, user_id)
         _LOG.info("signal %s in %s reaches %d session(s)", signal, conversation_id, len(lanes))
         command = "/new" if signal == "new_session" else "/stop"
@@ -230,8 +217,10 @@ class HermesLanes:
         with lane.lock:
             lane.steerable = False
             leftover = compat.take_leftover_steer(agent)
-            late = list(unread(lane.steered, leftover))
+            rest, late = unread(lane.steered, leftover)
             del lane.steered[len(lane.steered) - len(late) :]
+        if rest and lane.current is not None:
+            late.insert(0, host.text_event(rest, lane.current.source))  # the host's own /steer command
         # The loop reads the queue only after this run's lifecycle ended, so a plain append is early enough.
         lane.waiting.extendleft(reversed(late))
 
@@ -353,7 +342,10 @@ class HermesLanes:
 
     async def _command(self, lane: Lane, event: HostObject) -> None:
         """Give the host a command: it runs at once, whatever the session does, and may have ended the session's run."""
+        turn = lane.turn
         await self._connected().handle_message(event)
+        if host.is_command(event, "steer") and turn is not None and self._turns is not None:
+            self._turns.lift_silence(turn)
         self._advance(lane)
 
     def _busy(self, lane: Lane, *, waiting: bool = True) -> bool:

@@ -133,6 +133,21 @@ def test_a_new_session_forgets_the_conversation(chat, canon, model, held):
     assert chat.ask(conversation, "count me").final.text == "2 messages"
 
 
+def test_h02_the_hosts_queue_command_makes_turns_of_their_own(chat, canon, model, held):
+    conversation = chat.direct()
+    gate, first = held(conversation, "hold for a queue")
+    for number in ("one", "two"):
+        model.script(f"queued {number}", [f"Answer {number}."])
+        canon.say(conversation, "user_dana", f"/queue queued {number}")
+        chat.wait(lambda c, n=number: len(asides(c, conversation)) == (1 if n == "one" else 2), 30, "not confirmed")
+    gate.open()
+    chat.wait(lambda c: len(c.finals(conversation)) == 3, 60, "not three answers")
+    assert finals(canon, conversation) == ["Held answer.", "Answer one.", "Answer two."]
+    ids = [message.metadata["turnId"] for message in canon.finals(conversation)]
+    assert len(set(ids)) == 3
+    assert canon.finals(conversation)[0].fields["replyTo"] == first
+
+
 def test_h08_a_notification_during_a_turn_is_delivered_and_leaves_the_answer_alone(chat, canon, held, gateway):
     conversation = chat.direct()
     gate, _ = held(conversation, "hold for a job")

@@ -149,6 +149,14 @@ def test_a_stopping_gateway_leaves_no_open_turn_behind(own_canon, model, start):
     gate.open()
     last = [turn["state"] for turn in own_canon.logs.turns if turn["conversationId"] == conversation][-1]
     assert last in {"completed", "interrupted"}
+    before = len(own_canon.finals(conversation))
+    gateway.restart()
+    # The host goes on with what it interrupted, in a turn without a message of its own (hermes-host §4.7).
+    chat.wait(lambda c: len(c.finals(conversation)) > before, 60, "the interrupted turn was not resumed")
+    resumed = own_canon.finals(conversation)[-1]
+    opening = next(t for t in own_canon.logs.turns if t.get("turnId") == resumed.metadata["turnId"])
+    assert "activeMessageIds" not in opening
+    assert "replyTo" not in resumed.fields or resumed.fields["replyTo"] is None
 
 
 def test_agents_and_listed_people_wake_a_turn_and_others_do_not(own_canon, model, start):

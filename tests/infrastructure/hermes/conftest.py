@@ -88,6 +88,8 @@ class ScriptedRunner:
             if agent is not None:
                 agent.done.set()
             return "stopped"
+        if event.text.startswith("/"):
+            return "done"
         self.runs.append(event.text)
         if self.building is not None:
             self._running_agents[key] = object()  # the host's "not started yet" placeholder

@@ -138,6 +138,27 @@ async def test_what_was_steered_in_too_late_becomes_a_turn_of_its_own(stage: Any
     assert stage.runner.runs == ["text 1", "text 3"]
 
 
+async def test_what_the_hosts_own_steer_command_left_unread_is_not_lost(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interleave")
+    agent.leftover = "typed with /steer\ntext 2"
+    await asyncio.to_thread(stage.lanes.run_finished, KEY)
+    agent.done.set()
+    (await stage.running("typed with /steer")).done.set()
+    (await stage.running("text 2")).done.set()
+    await stage.idle()
+
+
+async def test_h06_the_hosts_steer_command_lifts_silence(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, text="/steer look here", kind="command")
+    assert stage.turns.lifted == [KEY]
+    agent.done.set()
+    await stage.idle()
+
+
 async def test_after_a_run_ended_nothing_is_steered_into_it(stage: Any) -> None:
     await stage.say(1)
     agent = await stage.running("text 1")
