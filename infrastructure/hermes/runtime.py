@@ -150,6 +150,8 @@ class CanonRuntime:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
         await self._links.on_stop()
+        # Last: what ended above may still have spoken. The next start opens a new pool (turns §11.4).
+        await self._links.api.close()
 
     async def _open(self) -> None:
         """Prove environment and key, however long it takes; only permanent refusals end it."""

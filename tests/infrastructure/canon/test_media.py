@@ -268,6 +268,17 @@ async def test_a_decompression_bomb_is_not_unpacked():
         await Web(response).fetcher().fetch("https://files.example/a")
 
 
+async def test_a_decompression_bomb_is_never_held_in_memory():
+    from canon_hermes_plugin.infrastructure.canon import media
+
+    bomb = gzip.compress(bytes(50 << 20))
+    response = httpx.Response(200, stream=httpx.ByteStream(bomb), headers={"content-encoding": "gzip"})
+    unpacked = media._decoded(response, 1001)
+    assert len(await anext(unpacked)) == 1001
+    with pytest.raises(MediaError):
+        await anext(unpacked)
+
+
 async def test_a_server_that_compresses_unasked_is_understood():
     response = httpx.Response(
         200, stream=httpx.ByteStream(gzip.compress(b"hello" * 100)), headers={"content-encoding": "gzip"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -80,10 +81,13 @@ async def play(connect_to, clock):
     """Run a stream against scripted connections: ``play(...) -> (stream, server, handler, running)``."""
     running = []
 
-    def start(*connections, handler=None, options=None, **server_options):
+    def start(*connections, handler=None, options=None, jitter=None, **server_options):
         server, handler = Server(*connections, **server_options), handler or Handler()
         link = CanonLink(connect_to(), clock=clock, transport=httpx.MockTransport(server))
-        stream = CanonSse(link, SeededIds(), options)
+        ids = SeededIds()
+        if jitter is not None:
+            ids = SimpleNamespace(jitter=lambda: jitter)
+        stream = CanonSse(link, ids, options)
         running.append((stream, asyncio.ensure_future(stream.run(handler))))
         return stream, server, handler, running[-1][1]
 
@@ -173,9 +177,11 @@ async def test_failures_are_retried_with_growing_pauses(play, clock, failure):
 
 
 async def test_defect_2_a_heartbeat_resets_the_pause(play, clock):
-    _, server, _, _ = play(*[httpx.ConnectError] * 6, [b": hi\n\n", httpx.ReadError], [None])
-    await clock.advance(300)
-    assert len(server.requests) == 8
+    _, server, _, _ = play(*[httpx.ConnectError] * 6, [b": hi\n\n", httpx.ReadError], [None], jitter=0.99)
+    while len(server.requests) < 7:
+        await clock.advance(1)
+    await clock.advance(2)
+    assert len(server.requests) == 8, "six failures in a row would have meant a pause of up to 30 s"
 
 
 @pytest.mark.parametrize("status", [401, 403])
