@@ -254,6 +254,22 @@ async def test_i14_d26_a_crashed_consumer_is_settled_by_the_scan_after_the_lease
     assert len(p.inbox.wakes) == 1
 
 
+async def test_d7_the_wake_of_a_dead_process_is_taken_over_by_the_scan():
+    p = process()
+    approval_id = await asked(p)
+    p.canon.consume_replies = [ALLOW]
+    await p.desk.consume(p.canon, approval_id, wake=True)
+    await p.desk.happen(approval_id, ev.ClaimWake(NOW, ev.Lease("dead", NOW + 60_000, "dead process")))
+    await p.clock.advance(59)
+    await p.receiver.scan()
+    await settle()
+    assert p.inbox.wakes == []
+    await p.clock.advance(31)
+    await p.receiver.scan()
+    await settle()
+    assert len(p.inbox.wakes) == 1
+
+
 async def test_i36_a_lease_in_the_far_future_only_delays_its_own_entry():
     p = process()
     approval_id = await asked(p)
