@@ -36,7 +36,8 @@ def word() -> str:
 def tool_results(model, text):
     """Return what the tools told the model after the user's ``text``, newest request first."""
     rounds = [request for request in model.requests if text in request.user_text and request.streaming]
-    return [json.loads(result) for result in rounds[-1].tool_results]
+    # The host may append a remark of its own behind the JSON.
+    return [json.JSONDecoder().raw_decode(result)[0] for result in rounds[-1].tool_results]
 
 
 def runtime(**arguments):
@@ -328,3 +329,19 @@ def test_reach_out_tells_the_model_what_came_of_it(chat, model, admission, argum
     assert (result["success"], result["status"]) == (True, status)
     if status == "denied":
         assert result["reason"] == "owner-only"
+
+
+def test_reach_out_to_a_waiting_person_stays_pending_and_the_cap_is_told_in_canons_words(chat, model):
+    text = word()
+    people = [f"user_cap{number}" for number in range(12)]
+    for person in people:
+        chat.canon.add_person(Person(person, person))
+        chat.canon.verbs.admit(person, "approval-required")
+    rounds = [[runtime(action="reach_out", targetUserId=person, text="Hello")] for person in [people[0], *people]]
+    model.script(text, *rounds, [f"done {text}"])
+    assert chat.ask(chat.direct(), text).text == f"done {text}"
+    results = tool_results(model, text)
+    assert [result.get("status") for result in results[:2]] == ["requested", "pending"]
+    refused = [result for result in results if not result["success"]]
+    assert refused
+    assert "10" in refused[0]["error"]
