@@ -92,6 +92,7 @@ class TurnCoordinator:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._heart: asyncio.Task[None] | None = None
+        self._recounts: set[str] = set()
 
     async def open(self, start: TurnStart) -> Turn:
         """Open a turn. Its ``thinking`` goes out first, then its node is retired; nothing of that is waited for."""
@@ -215,6 +216,14 @@ class TurnCoordinator:
         else:
             self._presence.hide(conversation_id)
 
+    def queue_changed(self, turn: Turn) -> None:
+        """Publish ``turn`` once more: the number of messages behind it changed; gateway loop. Bursts publish once."""
+        turn = self._latest(turn)
+        room = self._rooms.find(turn.conversation_id)
+        if room is not None and turn.id in room.turns and turn.id not in self._recounts:
+            self._recounts.add(turn.id)
+            self._rooms.spawn(turn.conversation_id, self._recounted(turn, room), f"recount {turn.id}")
+
     def open_turns(self, conversation_id: str) -> tuple[Turn, ...]:
         """Return the open turns of a conversation, oldest first; any thread."""
         return self._rooms.open_turns(conversation_id)
@@ -323,6 +332,10 @@ class TurnCoordinator:
         state = room.publisher.news(turn) if room is not None and turn.id in room.turns else None
         if room is not None and state is not None:
             self._rooms.spawn(turn.conversation_id, room.publisher.publish(turn, state), f"publish {turn.id}")
+
+    async def _recounted(self, turn: Turn, room: Room) -> None:
+        self._recounts.discard(turn.id)
+        await room.publisher.repeat(turn)
 
     async def _announce(self, turn: Turn, room: Room) -> None:
         await room.publisher.publish(turn, INITIAL_STATE, opening=True)

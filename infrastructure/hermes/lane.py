@@ -19,6 +19,10 @@ class TurnControls(Protocol):
         """A further message was put into the open turn: it deserves an answer (turns §7.4)."""
         ...
 
+    def queue_changed(self, turn: Turn) -> None:
+        """The number of messages waiting behind the open turn changed."""
+        ...
+
     async def text(self, turn: Turn | None, text: HostText) -> Ack:
         """Deliver a text outside every turn; never raises."""
         ...

@@ -234,6 +234,7 @@ class HermesLanes:
         dropped = [message for message in map(host.inbound_of, lane.waiting) if message is not None]
         count = len(lane.waiting)
         lane.waiting.clear()
+        self._recount(lane)
         for message in dropped:
             self._shelf.dropped(message)
         return count
@@ -270,6 +271,7 @@ class HermesLanes:
     def _enqueue(self, lane: Lane, event: HostObject) -> bool:
         if len(lane.waiting) < MAX_WAITING:
             lane.waiting.append(event)
+            self._recount(lane)
             return True
         message = host.inbound_of(event)
         _LOG.warning("session %s: %d messages wait, one more was refused", lane.key, MAX_WAITING)
@@ -277,6 +279,10 @@ class HermesLanes:
             self._shelf.dropped(message)
             self._tasks.spawn(self._refuse(message), name=f"refuse {message.message_id}")
         return False
+
+    def _recount(self, lane: Lane) -> None:
+        if self._turns is not None and lane.open and lane.turn is not None:
+            self._turns.queue_changed(lane.turn)
 
     async def _refuse(self, message: InboundMessage) -> None:
         if self._turns is None:

@@ -102,3 +102,16 @@ async def test_events_of_a_closed_turn_are_ignored(bench):
     await settle()
     assert len(bench.canon.turns) == published
     assert bench.lanes.paused == set()
+
+
+async def test_a_changed_queue_is_published_at_once_and_a_burst_only_once(bench):
+    turn = await bench.open()
+    before = len(bench.canon.turns)
+    for _ in range(30):
+        bench.coordinator.queue_changed(turn)
+    await settle()
+    assert len(bench.canon.turns) == before + 1
+    await bench.complete(turn)
+    bench.coordinator.queue_changed(turn)
+    await settle()
+    assert bench.states[-1] == "completed"

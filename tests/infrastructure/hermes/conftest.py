@@ -113,6 +113,7 @@ class ScriptedTurns:
         self.opened: list[Any] = []
         self.completed: list[tuple[Any, str]] = []
         self.lifted: list[str] = []
+        self.recounts = 0
         self.texts: list[Any] = []
         self.slow = 0.0
 
@@ -127,6 +128,9 @@ class ScriptedTurns:
 
     def lift_silence(self, turn: Any) -> None:
         self.lifted.append(turn.start.session_key)
+
+    def queue_changed(self, turn: Any) -> None:
+        self.recounts += 1
 
     async def text(self, turn: Any, text: Any) -> Ack:
         self.texts.append((turn, text))

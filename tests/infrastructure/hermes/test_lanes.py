@@ -25,6 +25,7 @@ async def test_field_68_every_queued_message_runs_in_order_with_its_own_lifecycl
     for number in (2, 3, 4):
         await stage.say(number)
     assert stage.lanes.queue_depth(KEY) == 3
+    assert stage.turns.recounts == 3, "people see at once how many wait"
     for number in (1, 2, 3, 4):
         (await stage.running(f"text {number}")).done.set()
     await stage.idle()
