@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 MAX_QUEUED = 4096
 """Events waiting for a worker before the reader has to wait (back-pressure onto the connection)."""
+MAX_QUEUED_CHARS = 64 * 1024 * 1024
+"""Payload characters waiting for a worker before the reader has to wait; one event may exceed it alone."""
 MAX_WORKERS = 128
 """Conversations that may wait inside their handlers at the same time."""
 _FAIR_SHARE = 128
@@ -31,11 +33,13 @@ _FAIR_SHARE = 128
 _HANDLING_ATTEMPTS = 2
 
 
+_Item = tuple[StreamEvent, Position | None, int]
+"""An event, its place on the stream, and the size of its payload."""
+
+
 @dataclass(slots=True, eq=False)
 class _Lane:
-    queue: deque[tuple[StreamEvent, Position | None]] = field(
-        default_factory=deque[tuple[StreamEvent, Position | None]]
-    )
+    queue: deque[_Item] = field(default_factory=deque["_Item"])
     owned: bool = False
 
 
@@ -60,6 +64,7 @@ class Lanes:
         self._idle: list[asyncio.Future[None]] = []
         self._helper_coming = False
         self._queued = 0
+        self._queued_chars = 0
         self._unfinished = 0
         self._changed: asyncio.Event | None = None
         self._closed = False
@@ -72,24 +77,29 @@ class Lanes:
     @property
     def full(self) -> bool:
         """Whether the reader must wait for :meth:`room` before it offers more."""
-        return self._queued >= self._max_queued
+        return self._queued >= self._max_queued or self._queued_chars >= MAX_QUEUED_CHARS
 
     def skip(self, event_id: str) -> None:
         """Move the cursor over an event that holds nothing to hand over (no name or no data)."""
         self._cursor.pass_over(event_id)
 
-    def offer(self, event: StreamEvent) -> None:
-        """Take ``event`` into its lane, unless it is a duplicate. Never waits; ask :attr:`full` first."""
+    def offer(self, event: StreamEvent, size: int = 0) -> None:
+        """Take ``event`` into its lane, unless it is a duplicate. Never waits; ask :attr:`full` first.
+
+        Args:
+            event: what arrived.
+            size: characters of its payload, for the bound on what waits.
+        """
         event_id = event.event_id
         if event_id is not None and (self._claims.known(event_id) or self._cursor.holds(event_id)):
             return
         if not self._handled_at_once(event):
-            self._enqueue(event)
+            self._enqueue(event, size)
         elif event_id is not None:
             self._claims.commit(event_id)
             self._cursor.pass_over(event_id)
 
-    def _enqueue(self, event: StreamEvent) -> None:
+    def _enqueue(self, event: StreamEvent, size: int) -> None:
         position = None
         if event.event_id is not None:
             self._claims.claim(event.event_id)
@@ -98,8 +108,9 @@ class Lanes:
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane()
-        lane.queue.append((event, position))
+        lane.queue.append((event, position, size))
         self._queued += 1
+        self._queued_chars += size
         self._unfinished += 1
         if not lane.owned:
             lane.owned = True
@@ -137,7 +148,7 @@ class Lanes:
             await asyncio.wait(others)
         for lane in self._lanes.values():
             while lane.queue:
-                self._give_back(*lane.queue.popleft())
+                self._give_back(*self._take(lane))
         self._lanes.clear()
         self._ready.clear()
 
@@ -206,10 +217,13 @@ class Lanes:
                 await asyncio.sleep(0)
 
     def _take(self, lane: _Lane) -> tuple[StreamEvent, Position | None]:
+        event, position, size = lane.queue.popleft()
+        was_full = self.full
         self._queued -= 1
-        if self._changed is not None and self._queued == self._max_queued - 1:
+        self._queued_chars -= size
+        if was_full and not self.full:
             self._announce()
-        return lane.queue.popleft()
+        return event, position
 
     async def _handle(self, event: StreamEvent, position: Position | None) -> None:
         try:

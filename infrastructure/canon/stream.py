@@ -191,7 +191,7 @@ class CanonSse:
                         # Adopted in stream order; the handler confirms it. The event's own id must not move it on.
                         self._cursor.adopt(usable_id(dictated_cursor(data)))
                         event_id = None
-                    lanes.offer(StreamEvent(name, data, event_id))
+                    lanes.offer(StreamEvent(name, data, event_id), len(text))
                     if lanes.full:
                         await lanes.room()
                 elif event_id:

@@ -176,6 +176,27 @@ async def test_back_pressure_makes_the_reader_wait_until_something_was_taken(wor
     await lanes.close()
 
 
+async def test_back_pressure_also_counts_what_the_waiting_events_weigh(world, monkeypatch):
+    monkeypatch.setattr(lanes_module, "MAX_QUEUED_CHARS", 1000)
+    lanes = world.lanes()
+    world.handler.gates[0] = gate = asyncio.Event()
+    lanes.offer(event(0), 900)
+    await settle()
+    assert not lanes.full
+    lanes.offer(event(1), 999)
+    assert not lanes.full
+    lanes.offer(event(2), 1)
+    assert lanes.full
+    waiting = asyncio.ensure_future(lanes.room())
+    await settle()
+    assert not waiting.done()
+    gate.set()
+    await asyncio.wait_for(waiting, 5)
+    await lanes.idle()
+    assert world.handler.taken == [0, 1, 2]
+    await lanes.close()
+
+
 async def test_more_waiting_conversations_than_workers_are_served_as_workers_come_free(world, monkeypatch):
     monkeypatch.setattr(lanes_module, "MAX_WORKERS", 2)
     lanes = world.lanes()
