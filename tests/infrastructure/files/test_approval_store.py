@@ -340,7 +340,10 @@ class SlowDisk:
         return slow
 
 
-async def test_field_71_a_slow_disk_never_holds_the_event_loop(tmp_path):
+async def test_field_71_a_slow_disk_never_holds_the_event_loop(tmp_path, caplog):
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.slow_callback_duration = 0.025  # less than one call of the disk
     disk: Any = SlowDisk()
     store = FileLedger(tmp_path, lambda: NOW, disk=disk)
     await store.transact(lambda _: Change(None, {"a": entry("a")}))
@@ -349,6 +352,8 @@ async def test_field_71_a_slow_disk_never_holds_the_event_loop(tmp_path):
     await store.tidy()
     assert disk.threads
     assert threading.get_ident() not in disk.threads
+    complaints = [record.getMessage() for record in caplog.records if record.name == "asyncio"]
+    assert [text for text in complaints if "approval_store" in text] == []
 
 
 async def test_one_warning_per_process_names_the_file(tmp_path, caplog):
