@@ -192,7 +192,9 @@ class MemoryCanon:
         fingerprint = _fingerprint(message)
         known = self._shelf.prints.setdefault(server_id, fingerprint)
         if known != fingerprint:
-            raise DeliveryError("the message id was used for another message", certainty="ambiguous", status_code=409)
+            raise DeliveryError(
+                "the message id was used for another message", certainty="ambiguous", retryable=True, status_code=409
+            )
         self._shelf.messages.setdefault(server_id, message)
         return StoredMessage(server_id, {"messageId": server_id})
 
