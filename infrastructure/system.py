@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import Coroutine
+from contextvars import Context
 from typing import Any, final
 
 _log = logging.getLogger(__name__)
@@ -50,13 +51,17 @@ def check_hex_digits(digits: int) -> None:
 
 
 class BackgroundTasks:
-    """Background work as asyncio tasks of the running loop. Usable again after :meth:`drain`."""
+    """Background work as asyncio tasks of the running loop. Usable again after :meth:`drain`.
+
+    The work starts in an empty context: what it leaves open, a pooled connection for one, would keep the caller's
+    context, and with it a turn that is long over.
+    """
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
+        task = asyncio.get_running_loop().create_task(work, name=name, context=Context())
         self._running.add(task)
         task.add_done_callback(self._finished)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextvars import Context
 from dataclasses import replace
 
 from canon_hermes_plugin.domain.turns.ending import TurnEnding
@@ -106,7 +107,7 @@ class TurnCoordinator:
         self._presence.opened(turn.conversation_id)
         self._rooms.spawn(turn.conversation_id, self._announce(turn, room), f"announce {turn.id}")
         if self._heart is None:
-            self._heart = asyncio.create_task(self._beat(), name="turn-heartbeat")
+            self._heart = asyncio.create_task(self._beat(), name="turn-heartbeat", context=Context())
         return turn
 
     async def boundary(self, turn: Turn, start: TurnStart, outcome: Outcome = "success") -> Turn:
@@ -142,7 +143,8 @@ class TurnCoordinator:
         Raises nothing but cancellation, which ends the wait and not the work. Works on a closed transport.
         """
         turn = self._latest(turn)
-        ending = asyncio.create_task(self._ending.end(turn, outcome), name=f"end {turn.id}")
+        # In an empty context, as all work that opens connections: a kept one would keep the turn.
+        ending = asyncio.create_task(self._ending.end(turn, outcome), name=f"end {turn.id}", context=Context())
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import ContextVar
 
 import pytest
 from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock, settle
@@ -167,3 +168,16 @@ async def test_a_task_may_drain_its_siblings_without_waiting_for_itself(tasks):
     await asyncio.wait_for(settle(50), 1)
     assert drained == [True]
     await tasks.drain(1)
+
+
+async def test_work_sees_nothing_of_the_context_it_was_spawned_in(tasks):
+    """A connection that it opens and that stays pooled would keep whatever the caller's context names."""
+    caller, seen = ContextVar("caller"), []
+
+    async def work():
+        seen.append(caller.get(None))
+
+    caller.set("a turn")
+    tasks.spawn(work(), name="apart")
+    await tasks.drain(1)
+    assert seen == [None]
