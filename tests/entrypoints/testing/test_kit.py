@@ -292,6 +292,7 @@ async def test_marked(canon, canon_turn):
 @pytest.mark.parametrize("options", [["-p", "no:asyncio"], ["--asyncio-mode=strict"], ["--asyncio-mode=auto"]])
 def test_the_fixtures_work_with_and_without_an_asyncio_plugin(tmp_path, options):
     body = STRANGER if "no:asyncio" in options else STRANGER + MARKED
+    (tmp_path / "pytest.ini").touch()  # a stranger's project has options of its own, never ours
     (tmp_path / "test_stranger.py").write_text(f"CARD = {CARD!r}\n{textwrap.dedent(body)}", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, encoding="utf-8")
