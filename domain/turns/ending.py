@@ -94,10 +94,12 @@ class TurnEnding:
 
     async def _failed(self, turn: Turn, operation: Operation, error: DeliveryError) -> Delivered:
         _log.error("final of turn=%s failed: %s, status=%s", turn.id, error.certainty, error.status_code)
-        turn.book.fail(error.certainty)
-        if error.certainty == "definitive":
+        if error.certainty == "definitive" and not error.retryable:
+            turn.book.fail("definitive")
             await self._notify(turn)
             return "failed"
+        # An outage that provably stored nothing is waited out like one that may have: the plan stays reserved.
+        turn.book.fail("ambiguous")
 
         async def done(settled: bool) -> None:
             if settled:

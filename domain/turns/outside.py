@@ -55,8 +55,8 @@ class OutsideDelivery:
             token: what the identity derives from; random by default. The same token names the same operation.
 
         Returns:
-            ``ok`` when everything is stored, or when it may be and is being settled in the background: the host must
-            not say it again (field faults 33, 88). Not ``ok`` when it provably is not.
+            ``ok`` when everything is stored, or when a part of it is or may be and the rest is being settled in the
+            background: the host must not say it again (field faults 9, 33, 88). Not ``ok`` when it provably is not.
         """
         if token is not None and (known := self._named.get(token)) is not None:
             return replace(known, facts={"duplicateFinal": True})
@@ -76,8 +76,8 @@ class OutsideDelivery:
             await transmit(self._world.canon, operation)
         except DeliveryError as error:
             _log.warning("out-of-turn delivery id=%s failed: %s", base_id, error.certainty)
-            if error.certainty == "ambiguous":
+            if error.certainty == "ambiguous" or (operation.receipts and error.retryable):
                 self._settling.start(operation)
                 return Ack(ok=True, message_id=base_id, facts={"settling": True})
-            return Ack(ok=False, error=str(error), retryable=error.retryable and not operation.receipts)
+            return Ack(ok=False, error=str(error), retryable=error.retryable)
         return Ack(ok=True, message_id=operation.receipts[-1].message_id or base_id)

@@ -89,6 +89,29 @@ async def test_h12_a_refused_final_is_told_to_the_person_and_its_text_is_salvage
     assert notice.message_id
 
 
+@pytest.mark.parametrize("fault", [Fault.unreachable(), Fault.definitive(503), Fault.definitive(429)])
+@pytest.mark.parametrize("parts", ["a", "abc"])
+async def test_h12_an_outage_that_provably_stored_nothing_is_waited_out_too(bench, fault, parts):
+    turn = await bench.open()
+    texts = [letter * 3600 for letter in parts]
+    await bench.say(turn, "\n\n".join(texts), notify=True)
+    bench.canon.faults.fail_next("send", fault, times=2)
+    await bench.complete(turn)
+    await bench.clock.advance(PAUSES[0] + PAUSES[1] + 1)
+    assert bench.texts == texts
+    assert len(bench.finals) == 1
+
+
+async def test_h12_an_outage_is_waited_out_for_a_bounded_time_and_then_told(bench):
+    turn = await bench.open()
+    await bench.say(turn, "The answer.", notify=True)
+    bench.canon.faults.fail_next("send", Fault.unreachable(), times=1 + len(PAUSES))
+    await bench.complete(turn)
+    await bench.clock.advance(sum(PAUSES) + 1)
+    assert bench.finals == [NOTICE]
+    assert bench.canon.operations().count("clear_node") == 1
+
+
 async def test_field_9_a_split_answer_resumes_at_the_first_missing_part(bench):
     turn = await bench.open()
     await bench.say(turn, "\n\n".join(letter * 3000 for letter in "abc"), notify=True)

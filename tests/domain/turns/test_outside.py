@@ -1,9 +1,12 @@
 """Texts outside any turn, and beside one (turns §10; H3, H8, H9, H11; field faults 1, 33, 88, 90)."""
 
+import asyncio
+
 import pytest
 from canon_hermes_plugin.domain.turns.model import HostMedia, HostText
 from canon_hermes_plugin.domain.turns.settling import PAUSES
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
+from canon_hermes_plugin.infrastructure.memory.time import settle
 
 
 async def test_h8_a_notification_while_a_turn_runs_is_delivered_at_once_without_its_turn(bench):
@@ -86,6 +89,22 @@ async def test_a_provably_failed_notification_is_reported_as_failed(bench, fault
     ack = await bench.coordinator.text(None, HostText("conv_81", "Report"))
     assert (ack.ok, ack.retryable) == (False, retryable)
     assert ack.error
+
+
+@pytest.mark.parametrize("fault", [Fault.unreachable(), Fault.definitive(503)])
+async def test_field_9_a_notification_cut_short_by_an_outage_goes_on_behind_the_caller(bench, fault):
+    first, second = (bench.canon.faults.hold_next("send") for _ in range(2))
+    saying = asyncio.ensure_future(bench.coordinator.text(None, HostText("conv_81", "x" * 9000, job_id="job")))
+    first.set()
+    await settle()
+    bench.canon.faults.fail_next("send", fault)
+    second.set()
+    ack = await saying
+    assert ack.ok
+    assert ack.facts == {"settling": True}
+    await bench.clock.advance(PAUSES[0])
+    assert "".join(bench.texts) == "x" * 9000
+    assert len(bench.finals) == 1
 
 
 async def test_field_90_every_durable_message_has_an_id_of_its_own(bench):
