@@ -106,9 +106,9 @@ def session_key(source: HostObject, *, per_user: bool, per_thread_user: bool) ->
     return str(derive(source, group_sessions_per_user=per_user, thread_sessions_per_user=per_thread_user))
 
 
-def is_command(event: HostObject, name: str | None = None) -> bool:
-    """Whether the host treats the event as a command, or as the command ``name``."""
-    return bool(event.is_command()) and (name is None or event.get_command() == name)
+def is_command(event: HostObject, *names: str) -> bool:
+    """Whether the host treats the event as a command, or as one of the commands ``names``."""
+    return bool(event.is_command()) and (not names or event.get_command() in names)
 
 
 def platform() -> HostObject:

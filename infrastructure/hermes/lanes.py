@@ -34,6 +34,9 @@ _LOG = logging.getLogger(__name__)
 MAX_WAITING = 32
 """Messages that may wait in one session; the next one is refused visibly."""
 
+ENDING_COMMANDS = ("stop", "new", "reset")
+"""Commands that end a session's run."""
+
 AGENT_POLL = 0.05
 """Seconds between two looks for the agent of a run that is to be interrupted while the host still builds it."""
 
@@ -348,8 +351,13 @@ class HermesLanes:
 
     async def _command(self, lane: Lane, event: HostObject) -> None:
         """Give the host a command: it runs at once, whatever the session does, and may have ended the session's run."""
-        turn = lane.turn
+        turn, before = lane.turn, lane.interrupted
+        run = compat.live_agent(self._host.runner, lane.key) if host.is_command(event, *ENDING_COMMANDS) else None
+        # Set before the host confirms: nothing the run still says may follow the confirmation (field row 4).
+        lane.interrupted = before or (run is not None and lane.open > 0)
         await self._connected().handle_message(event)
+        if run is not None and compat.live_agent(self._host.runner, lane.key) is run:
+            lane.interrupted = before  # the host refused, or asks back first
         if host.is_command(event, "steer") and turn is not None and self._turns is not None:
             self._turns.lift_silence(turn)
         self._advance(lane)

@@ -193,6 +193,38 @@ async def test_stop_command_cancels_the_run_and_the_queue_goes_on(stage: Any) ->
     assert stage.turns.completed == [("msg_1", "cancelled"), ("msg_2", "success"), ("msg_3", "success")]
 
 
+async def test_field_4_an_answer_that_is_ready_when_the_run_is_stopped_does_not_follow_the_confirmation(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = stage.turns.text
+
+    async def slow(turn: Any, said: Any) -> Any:
+        await until(lambda: stage.turns.completed)  # the lifecycle ends by itself while the confirmation travels
+        return await text(turn, said)
+
+    monkeypatch.setattr(stage.turns, "text", slow)
+    await stage.say(1)
+    await stage.running("text 1")
+    await stage.say(2, text="/stop", kind="command")
+    assert stage.turns.completed == [("msg_1", "cancelled")]
+
+
+async def test_a_stop_the_host_refuses_costs_nobody_the_answer(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = stage.runner.handle
+
+    async def refuse(event: Any) -> str | None:
+        return "not yours" if event.text == "/new" else await handle(event)
+
+    stage.adapter.set_message_handler(refuse)
+    monkeypatch.setattr(stage.adapter, "cancel_session_processing", lambda *_, **__: until(lambda: True))
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, text="/new", kind="command")
+    agent.done.set()
+    await stage.idle()
+    assert stage.turns.completed == [("msg_1", "success")]
+
+
 async def test_h2_what_the_host_queued_for_itself_runs_as_its_own_turn(stage: Any) -> None:
     from canon_hermes_plugin.infrastructure.hermes import host
 
