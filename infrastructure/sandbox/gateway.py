@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
 
+from canon_hermes_plugin.infrastructure.sandbox.guard import Guard
+
 PLUGIN = "canon-hermes"
 PLATFORM = "canon"
 MODEL_KEY_VARIABLE = "CANON_SANDBOX_MODEL_KEY"
@@ -82,6 +84,7 @@ class Gateway:
         self.root = Path(tempfile.mkdtemp(prefix="canon-hermes-")) if root is None else root
         self.keep = keep
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: Guard | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -138,6 +141,7 @@ class Gateway:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._guard = Guard(self._process.pid, None if self.keep else self.root)
         deadline = time.monotonic() + timeout
         while self._ready_lines() <= ready_before:
             if not self.running:
@@ -161,6 +165,9 @@ class Gateway:
         """Kill it and whatever it started, at once; return the exit code."""
         if self._process is None:
             return None
+        if self._guard is not None:
+            self._guard.release()
+            self._guard = None
         _kill_group(self._process)
         return self._process.wait(STOP_LIMIT)
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -106,6 +108,28 @@ def test_a_stubborn_gateway_is_killed_with_what_it_started(child, tmp_path, monk
         pid = int((tmp_path / "pid").read_text())
         gateway.stop()
     assert _ends(pid)
+
+
+@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="no POSIX shell to guard with")
+def test_a_killed_owner_leaves_neither_gateway_nor_files(tmp_path):
+    root = tmp_path / "root"
+    owner = f"""
+import os, pathlib, signal, sys, time
+from canon_hermes_plugin.infrastructure.sandbox import gateway as module
+module._command = lambda: [sys.executable, "-c", {"import pathlib, time; " + _SAY_READY!r}]
+running = module.Gateway(module.GatewaySettings({{}}, "http://127.0.0.1:2/v1"), root=pathlib.Path({str(root)!r}))
+running.start()
+print(running.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    result = subprocess.run([sys.executable, "-c", owner], capture_output=True, text=True, check=False)
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    assert _ends(int(result.stdout))
+    for _ in range(500):
+        if not root.exists():
+            return
+        time.sleep(0.01)
+    pytest.fail("the files are still there")
 
 
 def _ends(pid):
