@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, final
@@ -92,19 +93,22 @@ class CanonSse:
         self._stopped = False
         lanes = Lanes(handler, self._claims, self._cursor, max_queued=self._options.max_queued)
         reader = self._reader = asyncio.get_running_loop().create_task(self._read_on(lanes), name="canon-stream-reader")
-        grace = 0.0
         try:
             await asyncio.wait({reader})
-            grace = self._options.stop_grace
         finally:
-            reader.cancel()
-            await asyncio.wait({reader})
-            self._reader = None
-            await lanes.close(grace)
-            if self._state is not StreamState.UNAUTHORIZED:
-                self._state = StreamState.STOPPED
+            # Whoever stops the stream may cancel this task as well, at any step: the lanes are closed all the same.
+            await _to_its_end(self._wind_up(reader, lanes))
         if not reader.cancelled() and (error := reader.exception()) is not None:
             raise error
+
+    async def _wind_up(self, reader: asyncio.Task[None], lanes: Lanes) -> None:
+        grace = self._options.stop_grace if reader.done() else 0.0
+        reader.cancel()
+        await asyncio.wait({reader})
+        self._reader = None
+        await lanes.close(grace)
+        if self._state is not StreamState.UNAUTHORIZED:
+            self._state = StreamState.STOPPED
 
     async def stop(self) -> None:
         self._stopped = True
@@ -202,6 +206,20 @@ class CanonSse:
     def _stamp(self) -> None:
         self._last_byte_at = self._clock.monotonic()
         self._lived = True
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await ``work`` however often the caller is cancelled meanwhile, and only then let it be cancelled."""
+    task = asyncio.get_running_loop().create_task(work, name="canon-stream-end")
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    await task
 
 
 def usable_id(event_id: str | None) -> str | None:

@@ -331,6 +331,23 @@ async def test_back_pressure_stops_reading_and_nothing_is_lost(play):
     assert len(handler.taken) == 100
 
 
+async def test_who_stops_the_stream_and_cancels_its_task_still_gets_the_lanes_closed(play):
+    """The runtime does both at once: no worker may stay behind, and no event may keep its claim."""
+
+    class Stuck(Handler):
+        async def handle(self, event):
+            await asyncio.Event().wait()
+
+    stream, _, _, running = play([frame("e1"), frame("e2"), None], handler=Stuck())
+    await settle(50)
+    stopping = asyncio.ensure_future(stream.stop())
+    while not stopping.done():
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("canon-")] == []
+
+
 # On a real socket ----------------------------------------------------------------------------------------------------
 
 
