@@ -13,6 +13,7 @@ from typing import Literal
 from canon_hermes_plugin.domain.turns.delivery import Operation, Verdict, transmit
 from canon_hermes_plugin.domain.turns.media import collect
 from canon_hermes_plugin.domain.turns.model import Outcome
+from canon_hermes_plugin.domain.turns.node import ConversationNode
 from canon_hermes_plugin.domain.turns.plan import COMPLETE, Answer, operation_id, plan
 from canon_hermes_plugin.domain.turns.presence import Presence
 from canon_hermes_plugin.domain.turns.rooms import Room, Rooms
@@ -25,6 +26,9 @@ from canon_hermes_plugin.ports.errors import DeliveryError
 
 HAND_OVER = 0.75
 """Seconds between the durable answer and the clearing of the node, for viewers to change over."""
+
+BLANK_AGAIN = (1.0, 4.0, 15.0, 60.0)
+"""Seconds between two attempts to blank the node of a silenced turn."""
 
 NOTICE = "My answer could not be delivered. Please ask again."
 NOTICE_MARKS: JsonObject = {**COMPLETE, "replyBehavior": "suppress_auto_reply"}
@@ -124,9 +128,18 @@ class TurnEnding:
         with self._rooms.visit(turn.conversation_id) as room:
             if pause:
                 await self._world.clock.sleep(pause)
-            if turn.silenced:
-                await room.node.write(turn, turn.blank(), last=True)
+            if turn.silenced and not await self._blanked(turn, room.node):
+                # Canon makes a message of a node that is cleared while it shows something: better it stays.
+                _log.warning("the node of silenced turn=%s is not known to be blank; not cleared", turn.id)
+                return
             await room.node.clear(turn)
+
+    async def _blanked(self, turn: Turn, node: ConversationNode) -> bool:
+        for pause in BLANK_AGAIN:
+            if await node.write(turn, turn.blank(), last=True):
+                return True
+            await self._world.clock.sleep(pause)
+        return await node.write(turn, turn.blank(), last=True)
 
 
 def _missing(count: int) -> str:

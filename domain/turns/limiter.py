@@ -44,7 +44,7 @@ class LiveView:
         if not self._started:
             return
         if self._turn.silenced and not self._turn.closed:
-            self._spawn(self._node.write(self._turn, self._turn.blank()), f"blank {self._turn.id}")
+            self._spawn(self._blank(), f"blank {self._turn.id}")
         elif not self._running and self._wanted():
             self._running = True
             self._spawn(self._run(), f"live-view {self._turn.id}")
@@ -53,6 +53,9 @@ class LiveView:
         """Write the last view of a turn that has just closed, unless viewers see it already."""
         if self._started and self._turn.start.verbosity == "verbose" and self._shown != self._turn.revision:
             await self._node.write(self._turn, self._turn.view(), last=True)
+
+    async def _blank(self) -> None:
+        await self._node.write(self._turn, self._turn.blank())
 
     def _wanted(self) -> bool:
         if self._turn.closed or self._turn.silenced or self._shown == self._turn.revision:

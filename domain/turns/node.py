@@ -24,24 +24,31 @@ class ConversationNode:
         self._order = asyncio.Lock()
         self._owner: Turn | None = None
 
-    async def write(self, turn: Turn, write: NodeWrite, *, last: bool = False) -> None:
-        """Write for ``turn``, best effort; nothing is written for a closed turn unless it is its ``last`` write."""
+    async def write(self, turn: Turn, write: NodeWrite, *, last: bool = False) -> bool:
+        """Write for ``turn``, best effort; nothing is written for a closed turn unless it is its ``last`` write.
+
+        Returns:
+            ``False`` when the write failed: what the node shows is not known then.
+        """
         async with self._order:
             if turn.closed and not last:
-                return
+                return True
             empty = not write.text and not write.blocks
             if empty and (self._taken_from(turn) or (turn.node.blank and self._owner is turn)):
                 # Another open turn shows something here, which an empty write would wipe; or the node is empty.
-                return
+                return True
             self._owner = turn
+            # Also of a write that fails: it may have landed all the same.
+            turn.node.blank = turn.node.blank and empty
+            turn.node.blocks = turn.node.blocks or bool(write.blocks)
             try:
                 await self._canon.write_node(write)
             except CanonError as error:
                 _log.debug("node write failed turn=%s error=%s", turn.id, type(error).__name__)
-                return
+                return False
             turn.node.written = True
             turn.node.blank = empty
-            turn.node.blocks = turn.node.blocks or bool(write.blocks)
+            return True
 
     async def clear(self, turn: Turn) -> None:
         """Delete the node, best effort, unless a younger turn took it over."""

@@ -29,8 +29,8 @@ class NodeProgress:
 
     Attributes:
         written: a write of this turn succeeded.
-        blank: the last successful write was empty, so clearing the node salvages nothing of this turn.
-        blocks: some write carried blocks, so later ones must say when there are none.
+        blank: every write since the last empty one that succeeded was empty: clearing salvages nothing of this turn.
+        blocks: some write carried blocks and may have landed, so later ones must say when there are none.
     """
 
     written: bool = False

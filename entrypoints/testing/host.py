@@ -77,6 +77,7 @@ class ScriptedHost:
         opened: the turn of each of these messages.
         sessions: what tools of each of these turns are told about it.
         failures: what scripts raised other than by ``fails()``.
+        script_for: chooses the script of a message; the next one waiting by default.
         paused: conversations whose typing refresh is paused.
     """
 
@@ -87,10 +88,12 @@ class ScriptedHost:
         self.sessions: list[SessionSnapshot] = []
         self.paused: set[str] = set()
         self.failures: list[BaseException] = []
+        self.script_for: Callable[[InboundMessage], Script] = lambda _: self._scripts.next()
         self._threads = threads
         self._scripts = Scripts()
         self._waiting: defaultdict[str, deque[InboundMessage]] = defaultdict(deque)
         self._running: dict[str, tuple[asyncio.Task[None], InboundMessage]] = {}
+        self._playing: set[str] = set()
         self._interrupted: set[str] = set()
         self._links: HostLinks | None = None
 
@@ -190,8 +193,10 @@ class ScriptedHost:
             self._the_links().shelf.dropped(self._waiting[key].popleft())
 
     def _interrupt(self, key: str) -> None:
-        if key in self._running:
-            self._interrupted.add(key)
+        if key not in self._running:
+            return
+        self._interrupted.add(key)
+        if key in self._playing:  # a lifecycle that is only about to begin looks for itself
             self._running[key][0].cancel()
 
     def _advance(self, key: str) -> None:
@@ -204,6 +209,7 @@ class ScriptedHost:
 
     def _ended(self, key: str, task: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
+        self._playing.discard(key)
         self._interrupted.discard(key)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failures.append(error)
@@ -221,8 +227,11 @@ class ScriptedHost:
         self.opened.append(turn)
         links.shelf.started(message)
         outcome: Outcome = "success"
+        self._playing.add(key)
         try:
-            await self._play(turn, self._scripts.next())
+            if key in self._interrupted:
+                raise asyncio.CancelledError
+            await self._play(turn, self.script_for(message))
         except asyncio.CancelledError:
             outcome = "cancelled"
             if key not in self._interrupted:
@@ -232,6 +241,7 @@ class ScriptedHost:
             if not isinstance(error, ToolError):
                 self.failures.append(error)
         finally:
+            self._playing.discard(key)
             await links.turns.complete(turn, outcome)
 
     async def _play(self, turn: Turn, script: Script) -> None:

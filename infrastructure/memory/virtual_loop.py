@@ -59,7 +59,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def skip(self, timeout: float | None) -> bool:
         """Let time pass to the next timer, which is ``timeout`` seconds away; ``False`` when it may not."""
         target = math.inf if timeout is None else max(self._now + timeout, math.nextafter(self._now, math.inf))
-        if target <= self.limit and target < math.inf:
+        threads = self._busy and self.limit == math.inf
+        if target <= self.limit and target < math.inf and not threads:
             self._now = target
             return True
         if self.limit < math.inf:

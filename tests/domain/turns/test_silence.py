@@ -165,3 +165,41 @@ async def test_lifting_without_silence_keeps_the_answer(bench):
     bench.coordinator.lift_silence(turn)
     await bench.complete(turn)
     assert bench.finals == ["The answer."]
+
+
+@pytest.mark.parametrize("fault", [Fault.ambiguous(502), Fault.unreachable()])
+async def test_h6_a_node_is_not_cleared_before_it_is_known_to_be_blank(bench, fault):
+    """Canon makes a message of what a cleared node shows: silenced words would be said after all."""
+    turn = await bench.open()
+    await bench.stream(turn, "Early", "Early text")
+    await bench.clock.advance(1)
+    bench.canon.faults.fail_next("write_node", fault, times=3)
+    bench.coordinator.silence(turn)
+    await bench.complete(turn)
+    await bench.clock.advance(60)
+    assert bench.texts == []
+    assert turn.conversation_id not in bench.canon.nodes
+
+
+async def test_h6_a_node_that_cannot_be_blanked_is_left_to_the_next_turn(bench):
+    turn = await bench.open()
+    await bench.stream(turn, "Early", "Early text")
+    await bench.clock.advance(1)
+    bench.canon.faults.fail_next("write_node", Fault.ambiguous(502), times=20)
+    bench.coordinator.silence(turn)
+    await bench.complete(turn)
+    await bench.clock.advance(300)
+    assert "clear_node" not in bench.canon.operations()
+    assert bench.texts == []
+
+
+async def test_h6_a_write_whose_answer_was_lost_counts_as_shown(bench):
+    turn = await bench.open()
+    await bench.clock.advance(1)
+    bench.canon.faults.fail_next("write_node", Fault.lost_response())
+    await bench.stream(turn, "Early", "Early text")
+    await bench.clock.advance(0)
+    bench.coordinator.silence(turn)
+    await bench.complete(turn)
+    await bench.clock.advance(60)
+    assert bench.texts == []
