@@ -229,9 +229,7 @@ class ScriptedHost:
         outcome: Outcome = "success"
         self._playing.add(key)
         try:
-            if key in self._interrupted:
-                raise asyncio.CancelledError
-            await self._play(turn, self.script_for(message))
+            await self._play(key, turn, self.script_for(message))
         except asyncio.CancelledError:
             outcome = "cancelled"
             if key not in self._interrupted:
@@ -244,7 +242,9 @@ class ScriptedHost:
             self._playing.discard(key)
             await links.turns.complete(turn, outcome)
 
-    async def _play(self, turn: Turn, script: Script) -> None:
+    async def _play(self, key: str, turn: Turn, script: Script) -> None:
+        if key in self._interrupted:
+            raise asyncio.CancelledError
         stage = ScriptedTurn(self._the_links().turns, turn, self._threads)
         for step in script.steps:
             await step(stage)
