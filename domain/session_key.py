@@ -1,7 +1,8 @@
 """Session keys: one derivation for every caller (turns §2.1, captain-webhook §3). Pure text, no host.
 
 It decides which lane of the host's memory a message belongs to, exactly as the host does for an unthreaded source of
-the default profile (hermes-host §3.8). Nothing else in this package builds such a key (field fault 24).
+the default profile (hermes-host §3.8). It serves code that runs without a host, the scripted host of the test kit
+first; the adapter asks the host itself, and a test holds the two equal on every supported host (field fault 24).
 """
 
 from __future__ import annotations

@@ -11,14 +11,12 @@ import asyncio
 import logging
 import os
 import secrets
-import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar, final
 
@@ -33,6 +31,7 @@ from canon_hermes_plugin.domain.approvals.ledger import (
 )
 from canon_hermes_plugin.infrastructure.files.approval_archive import ApprovalArchive
 from canon_hermes_plugin.infrastructure.files.disk import Disk, OsDisk, make_directories, write_durably
+from canon_hermes_plugin.infrastructure.files.locks import has_system_lock
 from canon_hermes_plugin.ports.approvals import Change, Entry, LedgerView
 from canon_hermes_plugin.ports.errors import LedgerError
 
@@ -239,7 +238,7 @@ def _exclusive(path: Path) -> Generator[None]:
     with _mutexes_guard:
         mutex = _mutexes.setdefault(path, threading.RLock())
     with mutex:
-        if not _has_system_lock():
+        if not has_system_lock():
             yield
             return
         from filelock import FileLock, Timeout  # here, so that importing this module stays cheap
@@ -256,14 +255,3 @@ def _exclusive(path: Path) -> Generator[None]:
             yield
         finally:
             lock.release()
-
-
-def _has_system_lock() -> bool:
-    """Probe what an advisory lock needs instead of trusting an import (field faults 46, 47)."""
-    if sys.platform == "win32":
-        return True
-    try:
-        module = import_module("fcntl")
-    except ImportError:
-        return False
-    return all(hasattr(module, name) for name in ("flock", "LOCK_EX", "LOCK_NB", "LOCK_UN"))

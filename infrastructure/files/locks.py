@@ -26,7 +26,7 @@ def locked(lock_file: Path, *, timeout: float = LOCK_SECONDS) -> Generator[None]
     from filelock import FileLock, SoftFileLock, Timeout  # keeps the command line fast to start
 
     lock_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = (FileLock if _has_system_lock() else SoftFileLock)(lock_file, timeout=timeout, mode=0o600)
+    lock = (FileLock if has_system_lock() else SoftFileLock)(lock_file, timeout=timeout, mode=0o600)
     try:
         lock.acquire()
     except Timeout as error:
@@ -37,7 +37,7 @@ def locked(lock_file: Path, *, timeout: float = LOCK_SECONDS) -> Generator[None]
         lock.release()
 
 
-def _has_system_lock() -> bool:
+def has_system_lock() -> bool:
     """Probe what a lock needs instead of trusting an import (field fault 47)."""
     if sys.platform == "win32":
         return True

@@ -224,6 +224,19 @@ async def test_invariant_26_failing_previews_do_not_change_the_answer(bench):
     assert bench.finals == ["The answer is 42."]
 
 
+async def test_field_03_a_finalize_that_fails_to_show_never_posts_the_answer_again(bench):
+    turn = await bench.open()
+    bubble = await bench.say(turn, "The whole answer.", expect_edits=True)
+    await bench.clock.advance(0.3)
+    bench.canon.faults.fail_next("write_node", Fault.ambiguous(503), times=50)
+    for _ in range(2):
+        await bench.say(turn, "The whole answer.", finalize=True, bubble=bubble)
+        await bench.clock.advance(0.3)
+    assert bench.finals == []
+    await bench.complete(turn)
+    assert bench.finals == ["The whole answer."]
+
+
 async def test_a_recovered_turn_has_no_message_id_and_invents_none(bench):
     turn = await bench.open(message_id=None)
     await bench.say(turn, "Going on.", notify=True)

@@ -215,14 +215,14 @@ def test_field_44_a_windows_reader_is_waited_out_and_a_lasting_one_fails_loudly(
 
 
 def test_field_46_47_without_a_usable_fcntl_a_mutex_guards_the_ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr(approval_store, "_has_system_lock", lambda: False)
+    monkeypatch.setattr(approval_store, "has_system_lock", lambda: False)
     put(FileLedger(tmp_path, lambda: NOW), entry("a"))
     assert not (tmp_path / LOCK_NAME).exists()
 
 
 def test_field_47_a_partial_fcntl_is_not_trusted(monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", type(sys)("fcntl"))
-    assert approval_store._has_system_lock() is False
+    assert approval_store.has_system_lock() is False
 
 
 def test_field_49_the_file_is_ascii_whatever_the_locale(tmp_path):

@@ -129,7 +129,7 @@ def test_field_47_a_missing_or_partial_fcntl_falls_back_to_a_plain_lock_file(tmp
     import filelock  # loaded whole before its platform module is taken away: other tests lock for real  # noqa: F401
 
     monkeypatch.setitem(sys.modules, "fcntl", module)
-    assert not locks._has_system_lock()
+    assert not locks.has_system_lock()
     with locked(tmp_path / "f.lock"):
         assert (tmp_path / "f.lock").exists()
         with pytest.raises(LockTimeoutError), locked(tmp_path / "f.lock", timeout=0.05):
