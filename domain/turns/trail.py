@@ -10,11 +10,12 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 from canon_hermes_plugin.domain.chunker import replace_lone_surrogates
 from canon_hermes_plugin.domain.turns.model import SubagentEnd, ToolEnd, ToolStart
-from canon_hermes_plugin.domain.turns.redaction import is_secret_key, redact
+from canon_hermes_plugin.domain.turns.redaction import head, is_secret_key, redact
 from canon_hermes_plugin.ports.canon import JsonObject
 
 FINAL_BLOCKS = 20
@@ -136,15 +137,16 @@ class Trail:
             return self._excerpt(arguments)
         if isinstance(arguments, Mapping):
             names = cast("Mapping[Any, object]", arguments)
-            return _line(", ".join(str(name) for name in names if not is_secret_key(str(name))), _TEXT_CHARS)
+            first = (str(name) for name in islice(names, _TEXT_CHARS))
+            return _line(", ".join(name for name in first if not is_secret_key(name)), _TEXT_CHARS)
         return ""
 
     @staticmethod
     def _excerpt(value: object) -> str:
         if value is None:
             return ""
-        if isinstance(value, str) and not (_is_json(value) and len(value) <= _JSON_CHARS):
-            value = value[:_RAW_CHARS]
+        if not (isinstance(value, str) and _is_json(value) and len(value) <= _JSON_CHARS):
+            value = head(value, _RAW_CHARS)
         shown: object = redact(value)
         return _line(shown if isinstance(shown, str) else _json(shown), _TEXT_CHARS)
 

@@ -177,7 +177,9 @@ async def short_lived(
         phase_seconds: bound of each phase of a call (connect, read, write, pool).
         transport: replaces the network, for tests.
     """
-    client = CanonHttp(CanonLink(connection, clock=clock, transport=transport), proofs, phase_seconds=phase_seconds)
+    # Reading the certificate store takes tens of milliseconds; the calling loop may be the gateway's.
+    link = await asyncio.to_thread(CanonLink, connection, clock=clock, transport=transport)
+    client = CanonHttp(link, proofs, phase_seconds=phase_seconds)
     try:
         yield client
     finally:

@@ -239,3 +239,38 @@ async def test_invariant_41_threads_may_report_while_the_trail_is_built(bench):
     for worker in workers:
         worker.join()
     assert len(turn.answer().trail) > 5
+
+
+class Counting(list):
+    """A list that knows how many of its members were looked at."""
+
+    def __init__(self, size):
+        super().__init__([0])
+        self.size = size
+        self.seen = 0
+
+    def __len__(self):
+        return self.size
+
+    def __iter__(self):
+        for _ in range(self.size):
+            self.seen += 1
+            yield "row of the table"
+
+
+@pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"rows": rows}, lambda rows: [{"deep": [rows]}]])
+def test_field_71_only_the_beginning_of_megabytes_is_looked_at(wrap):
+    rows = Counting(1_000_000)
+    trail = Trail("t", contents=True)
+    trail.tool_started(ToolStart("write", "call_1", wrap(rows)))
+    trail.tool_finished(ToolEnd("write", "call_1", result=wrap(rows)))
+    assert 0 < rows.seen < 2_000
+    assert "row of the table" in trail.live()[0]["text"]
+
+
+def test_h15_a_secret_behind_a_long_beginning_stays_hidden():
+    trail = Trail("t", contents=True)
+    trail.tool_started(ToolStart("call", "call_1", {"a": "x", "token": "tok_123456", "body": "y" * 1_000_000}))
+    text = trail.live()[0]["text"]
+    assert "tok_123456" not in text
+    assert '"token":"[hidden]"' in text
