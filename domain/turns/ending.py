@@ -6,11 +6,12 @@ outcome.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import Literal
 
-from canon_hermes_plugin.domain.turns.delivery import Operation, Verdict, transmit
+from canon_hermes_plugin.domain.turns.delivery import DeliveryState, Operation, Verdict, transmit
 from canon_hermes_plugin.domain.turns.media import collect
 from canon_hermes_plugin.domain.turns.model import Outcome
 from canon_hermes_plugin.domain.turns.node import ConversationNode
@@ -69,6 +70,9 @@ class TurnEnding:
                 if view is not None:
                     self._rooms.spawn(turn.conversation_id, view.flush(), f"last-view {turn.id}")
                 delivered = await self._deliver(turn)
+        except asyncio.CancelledError:
+            delivered = "open" if turn.book.state is DeliveryState.RESERVED else "failed"
+            raise
         finally:
             room.publisher.forget(turn)
             self._rooms.spawn(turn.conversation_id, room.publisher.publish(turn, turn.state), f"publish {turn.id}")
@@ -93,6 +97,10 @@ class TurnEnding:
             await transmit(self._world.canon, operation)
         except DeliveryError as error:
             return await self._failed(turn, operation, error)
+        except asyncio.CancelledError:
+            # The platform disconnects. Part of the answer may be stored: the rest follows with the next connection.
+            self._keep_trying(turn, operation)
+            raise
         turn.book.settle()
         return "delivered"
 
@@ -103,6 +111,10 @@ class TurnEnding:
             await self._notify(turn)
             return "failed"
         # An outage that provably stored nothing is waited out like one that may have: the plan stays reserved.
+        self._keep_trying(turn, operation)
+        return "open"
+
+    def _keep_trying(self, turn: Turn, operation: Operation) -> None:
         turn.book.fail("ambiguous")
 
         async def done(settled: bool) -> None:
@@ -113,7 +125,6 @@ class TurnEnding:
             await self._release_node(turn, HAND_OVER if settled else 0.0)
 
         self._settling.start(operation, done)
-        return "open"
 
     async def _notify(self, turn: Turn) -> None:
         """Tell the person that there was an answer. Without the turn's id, so that Canon keeps the preview's text."""

@@ -263,3 +263,23 @@ async def test_h34_callers_metadata_reaches_the_final_and_later_values_win(bench
     (final,) = bench.canon.messages
     assert {key: final.metadata[key] for key in ("a", "b")} == {"a": 1, "b": 2}
     assert final.message_id.startswith("hermes-final-")
+
+
+async def test_h12_an_answer_cut_short_by_a_disconnect_goes_on_with_the_next_turn(bench):
+    turn = await bench.open()
+    texts = [letter * 3600 for letter in "abc"]
+    await bench.say(turn, "\n\n".join(texts), notify=True)
+    first, second = (bench.canon.faults.hold_next("send") for _ in range(2))
+    first.set()
+    ending = asyncio.ensure_future(bench.coordinator.complete(turn, "success"))
+    await settle()
+    assert bench.texts == texts[:1]
+    await bench.coordinator.close()
+    second.set()
+    await asyncio.gather(ending, return_exceptions=True)
+    assert bench.texts == texts[:1]
+    assert "clear_node" not in bench.canon.operations()
+    await bench.open(message_id="msg_78")
+    await bench.clock.advance(PAUSES[0] + 2)
+    assert bench.texts == texts
+    assert len(bench.finals) == 1
