@@ -67,8 +67,6 @@ class HermesLanes:
         self._turns: TurnControls | None = None
         self._warned = False
 
-    # --- wiring -----------------------------------------------------------------------------------------------------
-
     def serve(self, turns: TurnControls) -> None:
         """Say which turns the queue steers; called once, by the composition: turns and queue know each other."""
         self._turns = turns
@@ -242,8 +240,6 @@ class HermesLanes:
             self._shelf.dropped(message)
         return count
 
-    # --- decisions about one message --------------------------------------------------------------------------------
-
     async def _route(self, lane: Lane, event: HostObject) -> bool:
         """Carry out what is decided about an event for a busy session; ``False`` leaves it to the host."""
         decision = await decide(self._host, lane, event)
@@ -366,8 +362,6 @@ class HermesLanes:
         if lane.occupied or (waiting and lane.waiting):
             return True
         return self._adapter is not None and compat.session_is_busy(self._adapter, lane.key)
-
-    # --- small facts ------------------------------------------------------------------------------------------------
 
     def _connected(self) -> HostObject:
         if self._adapter is None:

@@ -242,6 +242,7 @@ async def test_typing_failures_stay_inside(stage: Any) -> None:
 async def test_field_85_a_local_file_outside_the_hosts_policy_is_refused(stage: Any) -> None:
     result = await stage.adapter.send_document("c1", "/etc/passwd")
     assert (result.success, result.retryable) == (False, False)
+    assert result.error == "the host does not allow this file to be sent"
 
 
 async def test_files_reach_their_turn_with_name_type_and_caption(stage: Any, tmp_path: Any) -> None:

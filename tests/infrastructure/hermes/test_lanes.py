@@ -254,6 +254,31 @@ async def test_an_event_of_the_host_waits_without_interrupting(stage: Any) -> No
     await stage.idle()
 
 
+async def test_a_message_that_meets_an_event_of_the_host_on_its_way_keeps_its_place(stage: Any) -> None:
+    from gateway.platforms.base import MessageEvent
+
+    source = stage.adapter.build_source(chat_id="c1", chat_type="dm", user_id="user_dana")
+    recover, raced = stage.adapter._apply_topic_recovery, []
+
+    def slow(event: Any) -> None:
+        if event.text == "text 2" and not raced:
+            raced.append(event)
+            made_up = MessageEvent(text="task done", source=source, internal=True)
+            asyncio.run_coroutine_threadsafe(stage.adapter.handle_message(made_up), loop).result(5)
+        recover(event)
+
+    loop = asyncio.get_running_loop()
+    stage.adapter._apply_topic_recovery = slow
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2)
+    await stage.say(3)
+    agent.done.set()
+    for text in ("task done", "text 2", "text 3"):
+        (await stage.running(text)).done.set()
+    await stage.idle()
+
+
 async def test_two_people_in_one_group_have_lanes_of_their_own(stage: Any) -> None:
     await stage.say(1, chat_kind="group")
     await stage.say(2, chat_kind="group", user_id="user_bob")
