@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.ending import NOTICE
 from canon_hermes_plugin.domain.turns.settling import PAUSES
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
@@ -283,3 +284,25 @@ async def test_h12_an_answer_cut_short_by_a_disconnect_goes_on_with_the_next_tur
     await bench.clock.advance(PAUSES[0] + 2)
     assert bench.texts == texts
     assert len(bench.finals) == 1
+
+
+async def test_no_request_of_a_turn_is_made_in_a_context_that_names_it(bench, monkeypatch):
+    """A pooled connection keeps the context that opened it, and would keep a finished turn alive."""
+    seen = []
+    enter = bench.canon.faults.enter
+
+    async def watched(operation):
+        seen.append((operation, current_turn.get()))
+        return await enter(operation)
+
+    monkeypatch.setattr(bench.canon.faults, "enter", watched)
+    turn = await bench.open()
+    token = current_turn.set(turn)
+    await bench.coordinator.typing(turn, turn.conversation_id, True)
+    await bench.stream(turn, "Half", "Half an answer")
+    await bench.clock.advance(11)
+    await bench.complete(turn)
+    await bench.clock.advance(2)
+    current_turn.reset(token)
+    assert {"send", "write_node", "clear_node", "publish_turn", "set_typing"} <= {operation for operation, _ in seen}
+    assert {named for _, named in seen} == {None}
