@@ -254,7 +254,7 @@ class TurnCoordinator:
             confirmed=owner is not None and owner.is_confirmed_answer(text.content),
             late=turn is not None and turn.closed,
             silenced=owner is not None and owner.silenced,
-            beside=bool(self.open_turns(text.conversation_id)),
+            beside=owner is not None or self._rooms.works_beside(text.conversation_id, turn),
         )
         chosen = route(text, facts)
         if chosen in {Route.DELIVER, Route.ASIDE}:

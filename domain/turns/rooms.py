@@ -99,6 +99,12 @@ class Rooms:
             turns = tuple(room.turns.values()) if room is not None else ()
         return tuple(turn for turn in turns if not turn.closed)
 
+    def works_beside(self, conversation_id: str, turn: Turn | None) -> bool:
+        """Return whether a turn other than ``turn`` is open, or still delivers its answer."""
+        with self._lock:
+            room = self._rooms.get(conversation_id)
+            return room is not None and any(other is not turn for other in room.turns.values())
+
     def all_open(self) -> tuple[Turn, ...]:
         """Return every open turn."""
         with self._lock:

@@ -41,7 +41,7 @@ class TextFacts:
         confirmed: the text is the answer the host confirmed for that turn's run.
         late: the call carries a turn that is over.
         silenced: the call carries an open turn that is silent.
-        beside: some turn of the conversation is open.
+        beside: some turn of the conversation is open, or another one's answer is on its way.
     """
 
     owned: bool = False

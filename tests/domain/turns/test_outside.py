@@ -20,6 +20,23 @@ async def test_h8_a_notification_while_a_turn_runs_is_delivered_at_once_without_
     assert bench.finals == ["Backup finished.", "The answer."]
 
 
+async def test_h9_a_command_reply_between_the_parts_of_an_answer_completes_nothing(bench):
+    turn = await bench.open()
+    await bench.say(turn, "x" * 9000, notify=True)
+    first, second = (bench.canon.faults.hold_next("send") for _ in range(2))
+    ending = asyncio.ensure_future(bench.coordinator.complete(turn, "success"))
+    first.set()
+    await settle()
+    await bench.say(None, "No active task to stop.", notify=True)
+    second.set()
+    await ending
+    semantics = [message.metadata["turnSemantics"] for message in bench.canon.messages]
+    assert semantics == ["progress"] * 3 + ["turn_complete"]
+    assert bench.canon.messages[1].text == "No active task to stop."
+    await bench.say(None, "Afterwards.", notify=True)
+    assert bench.finals[-1] == "Afterwards."
+
+
 async def test_h8_a_scheduled_text_names_its_job(bench):
     await bench.say(None, "Daily report", job_id="job-1")
     (message,) = bench.canon.messages
