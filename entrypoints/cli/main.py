@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 import click
-from canon_hermes_plugin.cli.output import remember_encodings
+from canon_hermes_plugin.cli.output import remember_encodings, replace_missing_streams
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
@@ -53,4 +53,5 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 )
 def main() -> None:
     """Connect Canon to the Hermes Agent gateway."""
+    replace_missing_streams()
     remember_encodings()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import IO, Any, Literal
 
 import click
@@ -19,6 +20,13 @@ _COLOURS: dict[Mark, str] = {"ok": "green", "warning": "yellow", "fault": "red",
 
 
 _encodings: dict[int, str] = {}
+
+
+def replace_missing_streams() -> None:
+    """Put an empty stream in the place of each standard one the caller closed: Python leaves ``None`` there."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
 
 
 def remember_encodings() -> None:

@@ -40,3 +40,12 @@ def test_both_scripts_and_the_module_are_one_program():
         [sys.executable, "-m", "canon_hermes_plugin.cli", "--version"], capture_output=True, check=True
     )
     assert shown.stdout.startswith(b"canon-hermes-plugin ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file descriptors are closed by a POSIX shell here")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_caller_that_closed_the_standard_streams_gets_the_same_exit_code(home, closed):
+    program = f"exec {sys.executable} -m canon_hermes_plugin.cli doctor {closed}"
+    ended = subprocess.run(["/bin/sh", "-c", program], capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert b"Traceback" not in ended.stderr
