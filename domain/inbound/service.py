@@ -6,8 +6,10 @@ seen only after its hand-over, and a failed hand-over gives it back (rule 6). It
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -33,6 +35,8 @@ _log = logging.getLogger(__name__)
 _NAME_CHARS: Final = 200
 _CONTROL_LANE: Final = "\x00control"
 _NO_MEDIA: Final = IntakeResult()
+SIGNAL_WAIT: Final = 5.0
+"""Seconds a message waits at most for a signal that came before it."""
 
 
 class CursorPort(Protocol):
@@ -80,6 +84,7 @@ class InboundService:
         self._ports = ports
         self._state = state or InboundState()
         self._identity = AgentIdentity(None)
+        self._signals: dict[str, asyncio.Event] = {}
         self._handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[None]]] = {
             "message.created": self._message_created,
             "conversation.updated": self._conversation_updated,
@@ -172,7 +177,9 @@ class InboundService:
             self._state.conversations.learn(screened.conversation_id, payload)
             outcome = decide(screened)
             if isinstance(outcome, Admit):
-                await self._ports.inbox.hand_over(await self._draft(screened, outcome))
+                message = await self._draft(screened, outcome)
+                await self._signal_applied(screened.conversation_id)
+                await self._ports.inbox.hand_over(message)
         except BaseException:
             if message_id is not None:
                 claims.release(message_id)
@@ -237,7 +244,20 @@ class InboundService:
         conversation_id = identifier(payload.get("conversationId"))
         if conversation_id is None or payload.get("kind") != "signal":
             return
-        await self.consume_signal(conversation_id)
+        applied = self._signals[conversation_id] = asyncio.Event()
+        try:
+            await self.consume_signal(conversation_id)
+        finally:
+            applied.set()
+            if self._signals.get(conversation_id) is applied:
+                del self._signals[conversation_id]
+
+    async def _signal_applied(self, conversation_id: str) -> None:
+        """Let a signal that came first take effect first: a stop must not end the run of the message after it."""
+        applied = self._signals.get(conversation_id)
+        if applied is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(applied.wait(), SIGNAL_WAIT)
 
     async def consume_signal(self, conversation_id: str) -> None:
         """Take the conversation's pending runtime signal, if any, and apply it (turns §2.6)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -112,6 +113,40 @@ async def test_an_agent_is_no_user() -> None:
     world = World()
     await world.message(id="m", senderType="ai_agent", metadata={"turnSemantics": "turn_complete"})
     assert world.messages[0].user_id is None
+
+
+async def test_a_stop_takes_effect_before_the_message_that_was_sent_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, answered = World(), asyncio.Event()
+    world.pending["c"] = RuntimeSignal("interrupt", "u1")
+    take = world.consume_signal
+
+    async def slow(conversation_id: str) -> RuntimeSignal | None:
+        await answered.wait()
+        return await take(conversation_id)
+
+    monkeypatch.setattr(world, "consume_signal", slow)
+    control = asyncio.create_task(world.say("runtime.control", {"conversationId": "c", "kind": "signal"}))
+    await asyncio.sleep(0)
+    message = asyncio.create_task(world.message(id="m"))
+    await world.message("elsewhere", id="other")
+    assert [item.message_id for item in world.messages] == ["other"]
+    answered.set()
+    await asyncio.gather(control, message)
+    assert world.signals == [("c", "interrupt", "u1")]
+    assert world.order[-2:] == ["consume", "hand_over"]
+
+
+async def test_a_signal_that_hangs_holds_messages_back_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    monkeypatch.setattr("canon_hermes_plugin.domain.inbound.service.SIGNAL_WAIT", 0.01)
+    monkeypatch.setattr(world, "consume_signal", lambda _: asyncio.Event().wait())
+    control = asyncio.create_task(world.say("runtime.control", {"conversationId": "c", "kind": "signal"}))
+    await asyncio.sleep(0)
+    await world.message(id="m")
+    assert len(world.messages) == 1
+    control.cancel()
+    await asyncio.gather(control, return_exceptions=True)
+    assert not world.service._signals
 
 
 async def test_commands_are_commands() -> None:
