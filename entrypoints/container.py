@@ -7,6 +7,7 @@ container's library is heavy. Tests replace parts with ``container.api.override(
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -217,6 +218,7 @@ def services_of(container: PluginContainer) -> Services:
         decisions=container.decisions(),
         verbosity=partial(_verbosity, container.settings()),
         chat_info=partial(_chat_info, inbound.conversations),
+        claim=_claim_of(container.connection()),
         background=inbound.context_for,
         forget_media=container.captures().discard,
     )
@@ -247,6 +249,12 @@ async def standalone_for(
     except CanonPluginError as error:
         return {"error": f"Canon standalone delivery failed: {error}"}
     return {"success": True, "message_id": message_id}
+
+
+def _claim_of(connection: Connection) -> str:
+    """Return a name for the agent's key that does not tell the key."""
+    text = f"{connection.environment.environment_id}\n{connection.api_key.reveal()}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _open_services(platform: PlatformSettings, settings: config.Settings) -> Services:

@@ -26,7 +26,7 @@ def replace_missing_streams() -> None:
     """Put an empty stream in the place of each standard one the caller closed: Python leaves ``None`` there."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - lives as long as we
 
 
 def remember_encodings() -> None:

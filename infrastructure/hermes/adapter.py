@@ -82,6 +82,8 @@ class CanonSurface(PromptSurface, MediaSurface):
         try:
             # Reading the profile file and building a TLS context take their time: not on the loop.
             self._opened = await asyncio.to_thread(self.open_services)
+            if not await asyncio.to_thread(compat.claim, self, self.services.claim):
+                return False
             self.services.lanes.bind(self, self._kept_busy_handler)
             await self.services.runtime.start(self, self._gave_up, is_reconnect=is_reconnect)
         except (CanonError, ConfigurationError) as error:
@@ -89,6 +91,7 @@ class CanonSurface(PromptSurface, MediaSurface):
             permanent = isinstance(error, ConfigurationError) or not error.retryable
             compat.set_fatal(self, error.code, str(error), retryable=not permanent)
             await self.disconnect()
+            await asyncio.to_thread(compat.release_claim, self)
             return False
         compat.mark_connected(self)
         return True
@@ -99,6 +102,7 @@ class CanonSurface(PromptSurface, MediaSurface):
             self._opened.lanes.unbind(self)
             if self._opened.runtime.serves(self):
                 await self._opened.runtime.stop()
+                await asyncio.to_thread(compat.release_claim, self)
             if compat.is_draining(self.gateway_runner):
                 # The process ends: what is being settled in the background gets its last seconds.
                 await self._opened.turns.close()

@@ -10,13 +10,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
 from canon_hermes_plugin.ports.errors import UnsupportedHostError
+
+_LOG = logging.getLogger(__name__)
 
 HostObject = Any
 """An object of the host, which ships no types."""
@@ -39,6 +43,8 @@ BORROWED: tuple[Borrowed, ...] = (
     Borrowed("adapter", "_mark_disconnected", "the host's status display may show a stale connection"),
     Borrowed("adapter", "_set_fatal_error", "a refused key is logged only; the host keeps reconnecting"),
     Borrowed("adapter", "_notify_fatal_error", "a refused key at run time is logged only"),
+    Borrowed("adapter", "_acquire_platform_lock", "a second gateway with the same key is not refused"),
+    Borrowed("adapter", "_release_platform_lock", "a second gateway waits until this process ended"),
     Borrowed("runner", "_running_agents", "interrupt and interleave fall back to queueing"),
     Borrowed("runner", "_queued_events", "none: the overflow of the host's own queue stays with the host"),
     Borrowed("runner", "_is_user_authorized", "messages to a busy session are checked by the host when they start"),
@@ -128,6 +134,27 @@ def mark_disconnected(adapter: HostObject) -> None:
 def set_fatal(adapter: HostObject, code: str, message: str, *, retryable: bool) -> None:
     """Record why the platform cannot run; a non-retryable reason stops the host's reconnecting."""
     adapter._set_fatal_error(code, message, retryable=retryable)
+
+
+def claim(adapter: HostObject, name: str) -> bool:
+    """Take the host's lock on ``name``; ``False``, recorded as the reason, when another gateway of this machine has it.
+
+    Blocking. A lock that cannot be kept on this machine refuses nobody.
+    """
+    lock = getattr(adapter, "_acquire_platform_lock", None)
+    try:
+        return not callable(lock) or bool(lock("canon", name, "the Canon API key is"))
+    except OSError as error:
+        _LOG.warning("the lock against a second gateway cannot be kept: %s", type(error).__name__)
+        return True
+
+
+def release_claim(adapter: HostObject) -> None:
+    """Give back what :func:`claim` took for this adapter; idempotent. Blocking."""
+    release = getattr(adapter, "_release_platform_lock", None)
+    if callable(release):
+        with suppress(OSError):
+            release()
 
 
 async def notify_fatal(adapter: HostObject) -> None:

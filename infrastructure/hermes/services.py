@@ -28,6 +28,7 @@ class Services:
         chat_info: returns the display name and type of a conversation, as the host names types.
         decisions: owns what people are asked.
         forget_media: drops the trusted bytes kept for a message (conversation, message id).
+        claim: names what only one gateway of a machine may use at a time, without telling it.
         background: takes out what was said in a conversation without waking anybody (turns §1.4).
     """
 
@@ -38,5 +39,6 @@ class Services:
     decisions: Decisions
     verbosity: Callable[[ConversationKind], Verbosity]
     chat_info: Callable[[str], Mapping[str, Any]]
+    claim: str
     background: Callable[[str], str | None]
     forget_media: Callable[[str, str], object]

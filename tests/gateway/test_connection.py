@@ -159,6 +159,21 @@ def test_a_stopping_gateway_leaves_no_open_turn_behind(own_canon, model, start):
     assert "replyTo" not in resumed.fields or resumed.fields["replyTo"] is None
 
 
+def test_two_gateways_with_one_key_do_not_both_answer(own_canon, model, start, tmp_path):
+    locks = {"HERMES_GATEWAY_LOCK_DIR": str(tmp_path)}
+    chat = Chat(own_canon, start(env=locks))
+    chat.wait_connected()
+    second = start(ready=False, env=locks)
+    with suppress(GatewayError):
+        second.start()
+    logged(second, "already in use")
+    assert own_canon.identity.api_key not in second.full_log()
+    conversation = chat.direct()
+    model.script("who answers", ["I alone."])
+    assert chat.ask(conversation, "who answers").text == "I alone."
+    assert own_canon.connected == 1
+
+
 def test_agents_and_listed_people_wake_a_turn_and_others_do_not(own_canon, model, start):
     from canon_hermes_plugin.infrastructure.sandbox.records import Person
 

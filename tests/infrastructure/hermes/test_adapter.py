@@ -210,6 +210,23 @@ async def test_disconnect_is_idempotent_and_safe_before_connect(stage: Any) -> N
     await fresh.disconnect()
 
 
+async def test_a_key_that_another_gateway_uses_connects_nothing(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[tuple[str, str]] = []
+
+    def refuse(scope: str, identity: str, metadata: object = None) -> tuple[bool, dict[str, int]]:
+        taken.append((scope, identity))
+        return False, {"pid": 7}
+
+    monkeypatch.setattr("gateway.status.acquire_scoped_lock", refuse)
+    fresh = stage.new_adapter()
+    fresh.services.claim = "digest"
+    assert await fresh.connect() is False
+    assert taken == [("canon", "digest")]
+    assert fresh.fatal_error_retryable is True
+    assert "PID 7" in fresh.fatal_error_message
+    await fresh.disconnect()
+
+
 async def test_rule_8_a_fatal_error_is_told_from_a_task_that_disconnect_does_not_cancel(stage: Any) -> None:
     done = threading.Event()
 

@@ -42,6 +42,26 @@ def test_the_probe_for_compression_works_on_the_real_runner(runner: Any) -> None
     assert asyncio.run(compat.is_compressing(runner, KEY)) is False
 
 
+def test_one_process_takes_and_gives_back_the_lock_of_a_key(
+    stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_GATEWAY_LOCK_DIR", str(tmp_path / "locks"))
+    assert compat.claim(stage.adapter, "digest")
+    assert compat.claim(stage.adapter, "digest"), "a reconnect of the same process"
+    assert len(list((tmp_path / "locks").iterdir())) == 1
+    compat.release_claim(stage.adapter)
+    compat.release_claim(stage.adapter)
+    assert list((tmp_path / "locks").iterdir()) == []
+
+
+def test_a_lock_that_cannot_be_kept_refuses_nobody(stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("HERMES_GATEWAY_LOCK_DIR", str(tmp_path / "file" / "locks"))
+    assert compat.claim(stage.adapter, "digest")
+    compat.release_claim(stage.adapter)
+    assert compat.claim(object(), "digest")
+
+
 @pytest.mark.parametrize("asynchronous", [True, False])
 async def test_h5_the_probe_for_compression_may_be_plain_or_a_coroutine(asynchronous: bool) -> None:
     async def later(key: str) -> bool:
