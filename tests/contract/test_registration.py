@@ -1,7 +1,5 @@
 """The registration desk over HTTP and its twin keep the same promises (canon-wire §2.1)."""
 
-from dataclasses import replace
-
 import httpx
 import pytest
 from canon_hermes_plugin.domain.environments import Endpoints
@@ -12,10 +10,9 @@ from canon_hermes_plugin.infrastructure.memory.registration import MemoryRegistr
 from canon_hermes_plugin.infrastructure.memory.time import VirtualClock
 from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 from canon_hermes_plugin.ports.errors import CanonApiError, CanonTransportError, MalformedResponseError
-from canon_hermes_plugin.ports.registration import RegistrationAnswer, RegistrationRequest, RegistrationTicket
-from canon_hermes_plugin.ports.secret import Secret
-
-REQUEST = RegistrationRequest("Ermes é", "a gateway", "+41791234567", "tests", f"hermes-{'a' * 32}")
+from canon_hermes_plugin.ports.registration import RegistrationTicket
+from canon_hermes_plugin.testing.contracts import RegistrationContract
+from canon_hermes_plugin.testing.contracts.registration import REQUEST
 
 
 def environment(canon):
@@ -28,6 +25,9 @@ class Loopback:
 
     def __init__(self, canon):
         self.canon, self.api = canon, HttpRegistration(CanonLink(keyless(environment(canon)), clock=VirtualClock()))
+
+    async def close(self):
+        await self.api.close()
 
     def decide(self, status):
         (self.canon.registrations.approve if status == "approved" else self.canon.registrations.reject)()
@@ -46,6 +46,9 @@ class Twin:
         self.api = MemoryRegistration()
         self.forget = self.api.forget
 
+    async def close(self):
+        await self.api.close()
+
     def decide(self, status):
         self.api.status = status
 
@@ -57,54 +60,6 @@ class Twin:
 def canon():
     with LoopbackCanon() as server:
         yield server
-
-
-@pytest.fixture(params=["http", "memory"])
-async def desk(request, canon):
-    canon.registrations.requests.clear()
-    driver = Loopback(canon) if request.param == "http" else Twin()
-    yield driver
-    await driver.api.close()
-
-
-async def test_a_request_is_named_and_the_same_local_id_is_the_same_request(desk):
-    first = await desk.api.register(REQUEST)
-    assert first.request_id
-    assert await desk.api.register(REQUEST) == first
-    assert await desk.api.register(replace(REQUEST, local_registration_id=f"hermes-{'b' * 32}")) != first
-    assert [seen["name"] for seen in desk.seen()] == ["Ermes é", "Ermes é"]
-
-
-async def test_a_reconnect_names_its_agent(desk):
-    await desk.api.register(replace(REQUEST, requested_agent_id="agent_old"))
-    assert desk.seen()[0]["requestedAgentId"] == "agent_old"
-
-
-@pytest.mark.parametrize("status", ["approved", "rejected"])
-async def test_a_decision_is_told_and_the_key_given_until_it_is_acknowledged(desk, status):
-    ticket = await desk.api.register(REQUEST)
-    assert await desk.api.poll(ticket) == RegistrationAnswer("pending")
-    desk.decide(status)
-    answer = await desk.api.poll(ticket)
-    assert answer.status == status
-    assert (answer.api_key is not None) == (status == "approved")
-    assert "agk" not in repr(answer)
-    if status == "approved":
-        assert answer.agent_id
-        assert answer.agent_name
-        await desk.api.acknowledge(ticket)
-        assert (await desk.api.poll(ticket)).api_key is None
-
-
-async def test_a_wrong_token_is_refused_and_a_forgotten_request_unknown(desk):
-    ticket = await desk.api.register(REQUEST)
-    with pytest.raises(CanonApiError) as caught:
-        await desk.api.poll(RegistrationTicket(ticket.request_id, Secret("wrong")))
-    assert caught.value.status_code == 401
-    desk.forget()
-    with pytest.raises(CanonApiError) as caught:
-        await desk.api.poll(ticket)
-    assert caught.value.status_code == 404
 
 
 @pytest.fixture
@@ -149,3 +104,18 @@ async def test_an_id_from_the_server_cannot_reach_another_path(http, canon):
     with pytest.raises(CanonApiError):
         await http.api.poll(RegistrationTicket("a/../../conversations?x=1"))
     assert not canon.requests("conversations")
+
+
+class TestHttp(RegistrationContract):
+    @pytest.fixture(autouse=True)
+    def empty(self, canon):
+        canon.registrations.requests.clear()
+        self.canon = canon
+
+    def factory(self, tmp_path):
+        return Loopback(self.canon)
+
+
+class TestMemory(RegistrationContract):
+    def factory(self, tmp_path):
+        return Twin()

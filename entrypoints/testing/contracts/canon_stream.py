@@ -1,0 +1,259 @@
+"""Canon's event side: what every :class:`canon_hermes_plugin.ports.canon_stream.CanonStream` promises."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, final
+
+import pytest
+from canon_hermes_plugin.domain.inbound.reading import mapping
+from canon_hermes_plugin.ports.canon_stream import CanonStream, StreamEvent, StreamState
+from canon_hermes_plugin.ports.errors import AuthenticationError
+from canon_hermes_plugin.testing.contracts.base import Contract, on_a_loop
+
+
+class CanonStreamDriver(Protocol):
+    """The subject and the Canon behind it.
+
+    Attributes:
+        stream: the subject.
+    """
+
+    stream: CanonStream
+
+    def emit(self, event: StreamEvent) -> None:
+        """Let Canon send ``event`` now."""
+        ...
+
+    def refuse(self) -> None:
+        """Let Canon refuse the key from now on and end the connection."""
+        ...
+
+
+class Handler:
+    """Takes events; an event may have a gate to wait at, or fail a number of times."""
+
+    def __init__(self) -> None:
+        self.taken: list[str | None] = []
+        self.gates: dict[str | None, asyncio.Event] = {}
+        self.failures: dict[str | None, int] = {}
+
+    def lane(self, event: StreamEvent) -> str | None:
+        """Return the lane the payload names."""
+        data = mapping(event.data)
+        return str(data["lane"]) if "lane" in data else None
+
+    async def handle(self, event: StreamEvent) -> None:
+        """Take ``event``."""
+        name = event.event_id
+        if gate := self.gates.get(name):
+            await gate.wait()
+        if self.failures.get(name, 0) > 0:
+            self.failures[name] -= 1
+            raise OSError
+        self.taken.append(name)
+
+
+@final
+class StreamUnderTest:
+    """A driver with its handler and its runs."""
+
+    def __init__(self, driver: CanonStreamDriver) -> None:
+        self.stream = driver.stream
+        self.emit = driver.emit
+        self.refuse = driver.refuse
+        self.handler = Handler()
+        self._running: list[asyncio.Future[None]] = []
+
+    def start(self) -> asyncio.Future[None]:
+        """Begin to run the stream."""
+        self._running.append(asyncio.ensure_future(self.stream.run(self.handler)))
+        return self._running[-1]
+
+    async def close(self) -> None:
+        """Stop it."""
+        await self.stream.stop()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+def event(name: str | None, lane: str = "a") -> StreamEvent:
+    """Return an event of a lane."""
+    return StreamEvent("message.created", {"lane": lane}, name)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop turn until ``condition`` holds."""
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+class CanonStreamContract(Contract[StreamUnderTest]):
+    """The suite. Override :meth:`driver`."""
+
+    def driver(self) -> CanonStreamDriver:
+        """Return a fresh driver; called on the test's event loop."""
+        raise NotImplementedError
+
+    def factory(self, tmp_path: Path) -> StreamUnderTest:
+        del tmp_path
+        return StreamUnderTest(self.driver())
+
+    @on_a_loop
+    async def test_events_arrive_in_order_and_move_the_cursor(self, world: StreamUnderTest) -> None:
+        world.start()
+        for n in range(5):
+            world.emit(event(f"e{n}"))
+        await until(lambda: len(world.handler.taken) == 5)
+        assert world.handler.taken == [f"e{n}" for n in range(5)]
+        assert world.stream.health().cursor == "e4"
+
+    @on_a_loop
+    async def test_field_71_health_tells_when_the_last_byte_came(self, world: StreamUnderTest) -> None:
+        assert world.stream.health().last_byte_at is None
+        assert world.stream.health().state is StreamState.IDLE
+        world.start()
+        world.emit(event("e1"))
+        await until(lambda: world.handler.taken)
+        health = world.stream.health()
+        assert (health.state, health.attempts) == (StreamState.LIVE, 1)
+        assert health.last_byte_at is not None
+
+    @on_a_loop
+    async def test_h21_a_slow_conversation_delays_no_other_and_holds_the_cursor(self, world: StreamUnderTest) -> None:
+        gate = world.handler.gates["e1"] = asyncio.Event()
+        world.start()
+        for name, lane in (("e0", "a"), ("e1", "slow"), ("e2", "b"), ("e3", "slow"), ("e4", "a")):
+            world.emit(event(name, lane))
+        await until(lambda: len(world.handler.taken) == 3)
+        assert sorted(map(str, world.handler.taken)) == ["e0", "e2", "e4"]
+        assert world.stream.health().cursor == "e0"
+        gate.set()
+        await until(lambda: len(world.handler.taken) == 5)
+        assert world.handler.taken[3:] == ["e1", "e3"]
+        assert world.stream.health().cursor == "e4"
+
+    @on_a_loop
+    async def test_h17_a_failing_event_harms_no_other_and_its_redelivery_is_not_a_duplicate(
+        self, world: StreamUnderTest
+    ) -> None:
+        world.handler.failures["e1"] = 2
+        world.start()
+        world.emit(event("e1"))
+        world.emit(event("e2"))
+        await until(lambda: world.handler.taken)
+        assert world.stream.health().cursor is None
+        world.emit(event("e1"))
+        await until(lambda: len(world.handler.taken) == 2)
+        assert world.handler.taken == ["e2", "e1"]
+        assert world.stream.health().cursor == "e2"
+
+    @on_a_loop
+    async def test_field_65_a_repeated_event_is_handled_once(self, world: StreamUnderTest) -> None:
+        world.start()
+        for name in ("e1", "e1", "e2", "e1", "e2", "e3"):
+            world.emit(event(name))
+        await until(lambda: "e3" in world.handler.taken)
+        assert world.handler.taken == ["e1", "e2", "e3"]
+
+    @on_a_loop
+    async def test_events_without_an_id_are_all_handled(self, world: StreamUnderTest) -> None:
+        world.start()
+        world.emit(event("e1"))
+        world.emit(event(None))
+        world.emit(event(None))
+        world.emit(event("e2"))
+        await until(lambda: len(world.handler.taken) == 4)
+        assert world.stream.health().cursor == "e2"
+
+    @on_a_loop
+    async def test_a_dictated_cursor_is_adopted_in_stream_order(self, world: StreamUnderTest) -> None:
+        class Confirming(Handler):
+            async def handle(self, event: StreamEvent) -> None:
+                if event.name == "replay.expired":
+                    world.stream.set_cursor(event.data["lastAvailableId"])
+                await super().handle(event)
+
+        world.handler = Confirming()
+        world.start()
+        world.emit(event("e1"))
+        world.emit(StreamEvent("replay.expired", {"lastAvailableId": "e900"}))
+        await until(lambda: len(world.handler.taken) == 2)
+        assert world.stream.health().cursor == "e900"
+        world.emit(event("e901"))
+        await until(lambda: len(world.handler.taken) == 3)
+        assert world.stream.health().cursor == "e901"
+
+    @on_a_loop
+    async def test_a_refused_key_ends_the_run_for_good(self, world: StreamUnderTest) -> None:
+        running = world.start()
+        world.emit(event("e1"))
+        await until(lambda: world.handler.taken)
+        world.refuse()
+        with pytest.raises(AuthenticationError):
+            await asyncio.wait_for(running, 10)
+        assert world.stream.health().state is StreamState.UNAUTHORIZED
+
+    @on_a_loop
+    async def test_stopping_is_clean_idempotent_and_works_before_running(self, world: StreamUnderTest) -> None:
+        await world.stream.stop()
+        running = world.start()
+        world.emit(event("e1"))
+        await until(lambda: world.handler.taken)
+        await world.stream.stop()
+        await world.stream.stop()
+        await asyncio.wait_for(running, 10)
+        assert world.stream.health().state is StreamState.STOPPED
+
+    @on_a_loop
+    async def test_a_handler_may_stop_the_stream_and_still_end(self, world: StreamUnderTest) -> None:
+        class Stopping(Handler):
+            async def handle(self, event: StreamEvent) -> None:
+                await world.stream.stop()
+                await super().handle(event)
+
+        world.handler = Stopping()
+        running = world.start()
+        world.emit(event("e1"))
+        await asyncio.wait_for(running, 10)
+        assert world.handler.taken == ["e1"]
+
+    @on_a_loop
+    async def test_field_82_a_second_run_beside_the_first_is_refused(self, world: StreamUnderTest) -> None:
+        world.start()
+        world.emit(event("e1"))
+        await until(lambda: world.handler.taken)
+        with pytest.raises(RuntimeError, match="already runs"):
+            await world.stream.run(world.handler)
+        world.emit(event("e2"))
+        await until(lambda: len(world.handler.taken) == 2)
+
+    @on_a_loop
+    async def test_a_second_run_goes_on_where_the_first_one_ended(self, world: StreamUnderTest) -> None:
+        running = world.start()
+        world.emit(event("e1"))
+        await until(lambda: world.handler.taken)
+        await world.stream.stop()
+        await asyncio.wait_for(running, 10)
+        world.start()
+        world.emit(event("e1"))
+        world.emit(event("e2"))
+        await until(lambda: len(world.handler.taken) == 2)
+        assert world.handler.taken == ["e1", "e2"]
+
+    @on_a_loop
+    async def test_cancelling_the_run_cancels_what_is_being_handled_and_leaves_no_task(
+        self, world: StreamUnderTest
+    ) -> None:
+        world.handler.gates["e1"] = asyncio.Event()
+        running = world.start()
+        world.emit(event("e1"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert running.cancelled()
+        names = {task.get_name() for task in asyncio.all_tasks()}
+        assert not names & {"canon-stream-reader", "canon-lane-worker"}

@@ -1,0 +1,84 @@
+"""Profiles and pending registrations: what the stores of :mod:`canon_hermes_plugin.ports.profiles` promise."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from canon_hermes_plugin.ports.errors import ConfigurationError
+from canon_hermes_plugin.ports.profiles import Document, PendingRegistrations, ProfileStore
+
+OPS: Document = {"apiKey": "k", "x-unknown": [1, {"y": "é☃"}]}
+TWO: Document = {"apiKey": "k2"}
+
+
+def _plain(text: str) -> str:
+    return text
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _padded(text: str) -> str:
+    return f"\n {text} "
+
+
+class ProfileStoreContract:
+    """The suite of :class:`canon_hermes_plugin.ports.profiles.ProfileStore`."""
+
+    def factory(
+        self, tmp_path: Path, profiles: Mapping[str, Document] | None = None, bootstrap: str | None = None
+    ) -> ProfileStore:
+        """Return a store that holds ``profiles``; ``bootstrap`` is the value of the bootstrap variable."""
+        raise NotImplementedError
+
+    def test_without_anything_there_are_no_profiles(self, tmp_path: Path) -> None:
+        assert self.factory(tmp_path).load() == {}
+
+    def test_saving_replaces_one_entry_whole_and_keeps_unknown_fields_of_the_others(self, tmp_path: Path) -> None:
+        store = self.factory(tmp_path, {"ops": OPS, "two": {"apiKey": "old", "extra": 1}})
+        store.save("two", TWO)
+        assert store.load() == {"ops": OPS, "two": TWO}
+
+    def test_what_load_returns_is_a_copy(self, tmp_path: Path) -> None:
+        store = self.factory(tmp_path, {"ops": OPS})
+        loaded = store.load()["ops"]
+        assert isinstance(loaded, dict)
+        loaded["apiKey"] = "changed"
+        assert store.load() == {"ops": OPS}
+
+    @pytest.mark.parametrize("encode", [_plain, _encoded, _padded])
+    def test_a_bootstrap_adds_absent_profiles_and_overwrites_none(
+        self, tmp_path: Path, encode: Callable[[str], str]
+    ) -> None:
+        store = self.factory(tmp_path, {"ops": OPS}, encode(json.dumps({"ops": TWO, "two": TWO})))
+        assert store.load() == {"ops": OPS, "two": TWO}
+        assert store.load() == {"ops": OPS, "two": TWO}
+
+    @pytest.mark.parametrize("bad", ["no json", "[]", "5", '{"": {}}', '{" ": {}}', '{"a": 5}', '"x"', "W10=", "é"])
+    def test_a_malformed_bootstrap_is_refused_without_quoting_it(self, tmp_path: Path, bad: str) -> None:
+        with pytest.raises(ConfigurationError, match="CANON_AGENTS_JSON_BOOTSTRAP"):
+            self.factory(tmp_path, bootstrap=bad).load()
+
+
+class PendingRegistrationsContract:
+    """The suite of :class:`canon_hermes_plugin.ports.profiles.PendingRegistrations`."""
+
+    def factory(self, tmp_path: Path) -> PendingRegistrations:
+        """Return an empty store."""
+        raise NotImplementedError
+
+    def test_a_pending_registration_is_created_changed_and_dropped(self, tmp_path: Path) -> None:
+        pending = self.factory(tmp_path)
+        assert pending.load() == {}
+        made = pending.update("ops", lambda entry: {"localRegistrationId": "h"} if entry is None else entry)
+        assert made == {"localRegistrationId": "h"}
+        pending.update("ops", lambda entry: {**(entry or {}), "requestId": "r"})
+        assert pending.load() == {"ops": {"localRegistrationId": "h", "requestId": "r"}}
+        assert pending.update("ops", lambda _: None) is None
+        assert pending.update("ops", lambda entry: entry) is None
+        assert pending.load() == {}
