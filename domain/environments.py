@@ -18,9 +18,6 @@ from canon_hermes_plugin.ports.profiles import Environment
 _PLAIN_HTTP_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _RTDB_SUFFIXES = (".firebaseio.com", ".firebasedatabase.app")
 
-ENDPOINT_FIELDS = ("baseUrl", "streamUrl", "rtdbUrl", "firebaseApiKey")
-"""The four endpoint values of an environment, under the names they have in files."""
-
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:

@@ -46,7 +46,6 @@ class PlatformState:
 
     enabled: bool
     written: bool | None
-    nested_only: bool = False
 
 
 def at(config: object, *path: str) -> Any:  # noqa: ANN401 - decoded YAML
@@ -73,11 +72,9 @@ def platform_state(config: Mapping[str, Any], name: str = PLATFORM) -> PlatformS
     top, nested = at(config, "platforms", name), at(config, "gateway", "platforms", name)
     sections = [cast("Mapping[str, Any]", section) for section in (top, nested) if isinstance(section, Mapping)]
     written = next((section["enabled"] for section in sections if "enabled" in section), None)
-    found_top = isinstance(top, Mapping) and "enabled" in top
     return PlatformState(
         enabled=truth(written, default=False),
         written=None if written is None else truth(written, default=False),
-        nested_only=written is not None and not found_top,
     )
 
 

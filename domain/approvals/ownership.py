@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,8 +34,3 @@ def ownership(entry: Entry, identity: LedgerIdentity) -> Ownership:
     if fingerprint and fingerprint == identity.key_fingerprint:
         return "own"
     return "unbound"
-
-
-def not_foreign(entries: Iterable[Entry], identity: LedgerIdentity) -> list[Entry]:
-    """Return the entries this process may touch."""
-    return [entry for entry in entries if ownership(entry, identity) != "foreign"]

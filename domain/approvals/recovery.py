@@ -12,7 +12,6 @@ from typing import Final, final
 from canon_hermes_plugin.domain.approvals.transitions import lease_is_live, lease_of, state_of
 from canon_hermes_plugin.ports.approvals import Entry
 
-SCAN_SECONDS: Final = 30.0
 OVERDUE_MS: Final = 60_000
 _FIRST_DELAY_MS: Final = 30_000
 _LONGEST_DELAY_MS: Final = 900_000

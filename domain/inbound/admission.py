@@ -29,7 +29,6 @@ class DropReason(Enum):
     OWN = "own message"
     CONTROL = "control message"
     NO_CONVERSATION = "no conversation id"
-    DUPLICATE = "duplicate"
     EMPTY = "nothing to read"
 
 

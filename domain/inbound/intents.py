@@ -35,7 +35,7 @@ class BusyDecision(Enum):
     INTERRUPT = "interrupt"
     """Keep this message and interrupt the running turn."""
     STEER = "steer"
-    """Give the text to the running turn; if it does not take it, queue (see :func:`after_steer`)."""
+    """Give the text to the running turn; if it does not take it, keep this message behind it."""
     QUEUE = "queue"
     """Keep this message behind the running turn."""
 
@@ -130,11 +130,6 @@ BUSY_TABLE: Final = (
 def route(facts: RunnerFacts, message: BusyMessage) -> BusyRow:
     """Return the row that decides about ``message``."""
     return next(row for row in BUSY_TABLE if row.applies(facts, message))
-
-
-def after_steer(*, accepted: bool) -> BusyDecision:
-    """Return what is left to do after a steer: nothing when the turn took the text, else the message queues."""
-    return BusyDecision.STEER if accepted else BusyDecision.QUEUE
 
 
 def delivery_intent(message: Mapping[str, Any]) -> DeliveryIntent | None:

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 from canon_hermes_plugin.domain.inbound.reading import mapping
 
 TurnSemantics = Literal["progress", "turn_complete", "control"]
-ReplyBehavior = Literal["allow_auto_reply", "suppress_auto_reply"]
 Sender = Literal["human", "agent"]
 
 RUN_TURN: Final = "run_turn"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import replace
@@ -110,16 +111,6 @@ class TurnCoordinator:
             self._heart = asyncio.create_task(self._beat(), name="turn-heartbeat", context=Context())
         return turn
 
-    async def boundary(self, turn: Turn, start: TurnStart, outcome: Outcome = "success") -> Turn:
-        """Close ``turn`` with what the run produced and open the next one of the same lifecycle (H2, H3, H4).
-
-        Calls that still carry the old turn count for the new one.
-        """
-        turn = self._latest(turn)
-        await self.complete(turn, outcome)
-        turn.successor = await self.open(start)
-        return turn.successor
-
     async def text(self, turn: Turn | None, text: HostText) -> Ack:
         """Answer the host's ``send`` or ``edit_message``. Never raises; waits only for out-of-turn deliveries."""
         try:
@@ -142,7 +133,6 @@ class TurnCoordinator:
         Returns when the answer is stored, or known to be open or lost; the rest follows in the background and in order.
         Raises nothing but cancellation, which ends the wait and not the work. Works on a closed transport.
         """
-        turn = self._latest(turn)
         # In an empty context, as all work that opens connections: a kept one would keep the turn.
         ending = asyncio.create_task(self._ending.end(turn, outcome), name=f"end {turn.id}", context=Context())
         self._endings.add(ending)
@@ -150,37 +140,34 @@ class TurnCoordinator:
         try:
             await asyncio.shield(ending)
         except Exception as error:  # noqa: BLE001 - the lifecycle ends whatever happened (turns §4.4)
-            _log.error("end of turn=%s failed: %s", turn.id, type(error).__name__)
+            # Where it happened, without the exception's text: that may quote a message.
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("end of turn=%s failed: %s\n%s", turn.id, type(error).__name__, frames)
         if self._closed:
             await self._world.tasks.drain(DRAIN)
 
     def tool_started(self, turn: Turn, start: ToolStart) -> None:
         """Record a tool call's start; any thread."""
-        turn = self._latest(turn)
         if turn.tool_started(start):
             self._poke(turn)
 
     def tool_finished(self, turn: Turn, end: ToolEnd) -> None:
         """Record a tool call's end; any thread."""
-        turn = self._latest(turn)
         if turn.tool_finished(end):
             self._poke(turn)
 
     def subagent_finished(self, turn: Turn, end: SubagentEnd) -> None:
         """Record a sub-agent's end; any thread."""
-        turn = self._latest(turn)
         if turn.subagent_finished(end):
             self._poke(turn)
 
     def answer_confirmed(self, turn: Turn, text: str) -> None:
         """Take the host's authoritative final text of the run (H1); any thread."""
-        turn = self._latest(turn)
         if turn.confirm(text):
             self._poke(turn)
 
     def silence(self, turn: Turn) -> bool:
         """Silence ``turn``: idempotent, ``False`` when it is over or was not opened here; any thread."""
-        turn = self._latest(turn)
         silenced = self._rooms.knows(turn) and turn.silence()
         if silenced:
             _log.info("silence chosen turn=%s conversation=%s", turn.id, turn.conversation_id)
@@ -189,14 +176,12 @@ class TurnCoordinator:
 
     def lift_silence(self, turn: Turn) -> None:
         """Let ``turn`` speak again because a person joined it; any thread."""
-        turn = self._latest(turn)
         if turn.lift_silence():
             _log.info("silence lifted turn=%s conversation=%s", turn.id, turn.conversation_id)
             self._poke(turn)
 
     async def waiting(self, turn: Turn, waiting: bool) -> None:
         """Enter or leave ``waiting_input``; requests nest. A denial is a leave like any other (H7)."""
-        turn = self._latest(turn)
         turn.wait(waiting)
         self._presence.steer(turn.conversation_id)
         self._publish(turn)
@@ -220,7 +205,6 @@ class TurnCoordinator:
 
     def queue_changed(self, turn: Turn) -> None:
         """Publish ``turn`` once more: the number of messages behind it changed; gateway loop. Bursts publish once."""
-        turn = self._latest(turn)
         room = self._rooms.find(turn.conversation_id)
         if room is not None and turn.id in room.turns and turn.id not in self._recounts:
             self._recounts.add(turn.id)
@@ -268,7 +252,7 @@ class TurnCoordinator:
         """Return the caller's turn, unless the call goes to another conversation than the turn belongs to."""
         if turn is None or turn.conversation_id != conversation_id:
             return None
-        return self._latest(turn)
+        return turn
 
     def _named_by(self, text: HostText) -> Turn | None:
         """Return the open turn a call without context names by a bubble; never a guess between several (H39)."""
@@ -289,6 +273,8 @@ class TurnCoordinator:
         facts = dict(_ACKNOWLEDGED[chosen])
         if turn is not None:
             facts["turnId"] = turn.id
+        if chosen is Route.SILENCED and turn is not None:
+            _log.info("text declined: silent turn=%s conversation=%s", turn.id, turn.conversation_id)
         return Ack(ok=True, message_id=text.bubble or f"{prefix}{self._world.ids.hex(16)}", facts=facts)
 
     async def _media(self, turn: Turn | None, media: HostMedia) -> Ack:
@@ -296,6 +282,7 @@ class TurnCoordinator:
         if turn is None or turn.closed or not self._rooms.knows(turn):
             return await self._media_now(media)
         if turn.silenced:
+            _log.info("file declined: silent turn=%s conversation=%s", turn.id, turn.conversation_id)
             return Ack(ok=True, message_id=f"{NOTE}{self._world.ids.hex(16)}", facts=_ACKNOWLEDGED[Route.SILENCED])
         media_id = f"{turn.id}.media-{len(turn.media) + 1}"
         turn.media.append(self._uploads.begin(media_id, media))
@@ -309,12 +296,6 @@ class TurnCoordinator:
         except CanonError as error:
             return Ack(ok=False, error=f"the file was not uploaded: {error}", retryable=error.retryable)
         return await self._outside.deliver(media.conversation_id, Answer("", media=(item,), reply_to=media.reply_to))
-
-    @staticmethod
-    def _latest(turn: Turn) -> Turn:
-        while turn.successor is not None:
-            turn = turn.successor
-        return turn
 
     def _poke(self, turn: Turn) -> None:
         """Show the turn's latest view soon; any thread."""

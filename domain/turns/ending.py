@@ -65,6 +65,7 @@ class TurnEnding:
         delivered: Delivered = "failed"
         try:
             if turn.silenced or outcome != "success":
+                _log.info("turn=%s delivers nothing: silent=%s outcome=%s", turn.id, turn.silenced, outcome)
                 delivered = "nothing"
             else:
                 if view is not None:

@@ -54,7 +54,6 @@ class Turn:
         id: ``hermes-`` and 20 hexadecimal digits.
         start: what opened it.
         opened_at: milliseconds since the epoch.
-        successor: the turn that a boundary opened in its place inside the same lifecycle.
         book: its durable operations; used by the gateway loop only.
         node: what it wrote to the node; used by the gateway loop only.
         media: the files it sends with its answer; used by the gateway loop only.
@@ -64,7 +63,6 @@ class Turn:
         self.id = turn_id
         self.start = start
         self.opened_at = opened_at
-        self.successor: Turn | None = None
         self.book = DeliveryBook(start.conversation_id, turn_id)
         self.node = NodeProgress()
         self._lock = threading.Lock()

@@ -1,10 +1,11 @@
 """Failure classes of canon-wire §0.5 and §1.5: decides what is tried again, when, and what all attempts together prove.
 
-Refuses to know what is being sent. Every function here is pure; waiting happens on an injected clock.
+Refuses to know what is being sent. The rules are pure functions; waiting happens on an injected clock.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ from canon_hermes_plugin.ports.errors import (
     MalformedResponseError,
 )
 from canon_hermes_plugin.ports.time import Clock
+
+_log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -127,6 +130,7 @@ async def repeat(
         if not isinstance(error, CanonError):
             return False
         failures.append(error)
+        _log.debug("attempt %d of %d failed: %s", len(failures), ATTEMPTS, error.code)
         return may_repeat(error, idempotent=idempotent)
 
     def wait(state: tenacity.RetryCallState) -> float:

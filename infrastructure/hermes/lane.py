@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
@@ -80,3 +81,19 @@ def unread(steered: list[HostObject], leftover: str) -> tuple[str, list[HostObje
         rest = rest[: len(rest) - len(text)].rstrip("\n")
     late.reverse()
     return rest, late
+
+
+def reached(lanes: Iterable[Lane], conversation_id: str, user_id: str | None) -> list[Lane]:
+    """Return the running sessions of a conversation that a signal reaches (turns §14 H29).
+
+    Canon consumed the signal, so its sender may control the runtime here. Nobody in particular (``None``: the owner, or
+    a sender without a name) reaches every run; anybody else their own runs, or every run of the conversation when they
+    have none: the host grants the same to whoever says /stop in a shared thread.
+    """
+    running = [
+        lane
+        for lane in lanes
+        if lane.current is not None and lane.open and str(lane.current.source.chat_id) == conversation_id
+    ]
+    own = [lane for lane in running if lane.current is not None and lane.current.source.user_id == user_id]
+    return own if user_id is not None and own else running

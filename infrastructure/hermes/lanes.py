@@ -22,7 +22,7 @@ from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
-from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, unread
+from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, reached, unread
 from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
 from canon_hermes_plugin.ports.canon import SignalKind
 from canon_hermes_plugin.ports.errors import CanonError
@@ -106,7 +106,8 @@ class HermesLanes:
             await self._start(lane, event)
 
     async def apply_signal(self, conversation_id: str, signal: SignalKind, user_id: str | None) -> None:
-        lanes = self._reached_by(conversation_id, user_id)
+        everyone = user_id is None or user_id == self._owner_id()
+        lanes = reached(self._lanes.values(), conversation_id, None if everyone else user_id)
         _LOG.info("signal %s in %s reaches %d session(s)", signal, conversation_id, len(lanes))
         command = "/new" if signal == "new_session" else "/stop"
         for lane in lanes:
@@ -245,8 +246,10 @@ class HermesLanes:
         decision = await decide(self._host, lane, event)
         if decision in {BusyDecision.NOT_HANDLED, BusyDecision.DELEGATE}:
             return False
-        if decision is BusyDecision.STEER and self._steer(lane, event):
-            return True
+        if decision is BusyDecision.STEER:
+            if self._steer(lane, event):
+                return True
+            _LOG.warning("session %s: the run takes no text any more, the message waits instead", lane.key)
         if decision is BusyDecision.STOP:
             self.drop(lane.key)
         if self._enqueue(lane, event) and decision in {BusyDecision.STOP, BusyDecision.INTERRUPT}:
@@ -263,7 +266,8 @@ class HermesLanes:
         message = host.inbound_of(event)
         if message is not None:
             self._shelf.started(message)
-        if self._turns is not None and lane.turn is not None:
+        by_person = message is None or message.user_id is not None
+        if by_person and self._turns is not None and lane.turn is not None:
             self._turns.lift_silence(lane.turn)
         return True
 
@@ -358,8 +362,8 @@ class HermesLanes:
             self._turns.lift_silence(turn)
         self._advance(lane)
 
-    def _busy(self, lane: Lane, *, waiting: bool = True) -> bool:
-        if lane.occupied or (waiting and lane.waiting):
+    def _busy(self, lane: Lane) -> bool:
+        if lane.occupied or lane.waiting:
             return True
         return self._adapter is not None and compat.session_is_busy(self._adapter, lane.key)
 
@@ -381,20 +385,3 @@ class HermesLanes:
     def _admits(self, message: InboundMessage) -> bool:
         access = self._settings.access
         return message.synthetic or not access.decided_here or access.admits(host.sender_of(message))
-
-    def _reached_by(self, conversation_id: str, user_id: str | None) -> list[Lane]:
-        """Return the running sessions a signal reaches (turns §14 H29).
-
-        Canon consumed the signal, so its sender may control the runtime here. An unnamed sender and the owner reach
-        every run; anybody else their own runs, or every run of the conversation when they have none: the host grants
-        the same to whoever says /stop in a shared thread.
-        """
-        lanes = [
-            lane
-            for lane in self._lanes.values()
-            if lane.current is not None and lane.open and str(lane.current.source.chat_id) == conversation_id
-        ]
-        if user_id is None or user_id == self._owner_id():
-            return lanes
-        own = [lane for lane in lanes if lane.current is not None and lane.current.source.user_id == user_id]
-        return own or lanes

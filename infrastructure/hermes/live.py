@@ -160,9 +160,12 @@ class SilenceReport:
         self._adapters = adapters
 
     async def report(self, conversation_id: str, message_id: str | None, *, reasoned: bool) -> None:
+        reason = "given" if reasoned else "none"
+        logger.info("silence chosen conversation=%s message=%s reason=%s", conversation_id, message_id, reason)
         owners = self._adapters.owning(conversation_id)
         if len(owners) != 1:
-            logger.info("silence of %s not reported: %d adapters own it", conversation_id, len(owners))
+            reported = (conversation_id, message_id, len(owners))
+            logger.info("silence not reported conversation=%s message=%s: %d adapters own it", *reported)
             return
         envelope = {"conversationId": conversation_id} | ({"messageId": message_id} if message_id else {})
         value: dict[str, Any] = {"reason": "given"} if reasoned else {}

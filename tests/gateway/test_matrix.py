@@ -91,7 +91,8 @@ def test_plain(chat, canon, model, setting, conversation, word):
     model.script(f"plain {word}", ["A plain ", "answer of ", "some length, ", "to be seen growing."])
     chat.ask(conversation, f"plain {word}")
     all_settled(chat, canon, conversation, 1)
-    assert texts(canon, conversation) == ["A plain answer of some length, to be seen growing."]
+    answer = ["A plain answer of some length, to be seen growing."]
+    assert texts(canon, conversation) == finals(canon, conversation) == answer
     looks(setting, canon, conversation)
 
 
@@ -104,7 +105,8 @@ def test_field_07_tools_leave_their_commentary_out_of_the_answer(chat, canon, mo
     )
     answer = chat.ask(conversation, f"tools {word}")
     all_settled(chat, canon, conversation, 1)
-    assert texts(canon, conversation) == ["The answer is that everything works."]
+    answers = ["The answer is that everything works."]
+    assert texts(canon, conversation) == finals(canon, conversation) == answers
     trail = answer.final.metadata.get("turnTrail")
     if setting[1] == "verbose":
         assert [block["title"] for block in trail] == ["terminal", "terminal"]
@@ -133,6 +135,8 @@ def test_field_74_silent(chat, canon, model, conversation, word):
     all_settled(chat, canon, conversation, 1)
     assert texts(canon, conversation) == []
     chat.wait(lambda c: c.node(conversation) is None, 30, "the node is still there")
+    shown = [str(node.get("text")) for node in canon.logs.nodes if node["conversationId"] == conversation]
+    assert not [text for text in shown if "I said nothing" in text], "shown after silence was chosen"
 
 
 def test_the_hosts_own_silence_marker(chat, canon, model, conversation, word):
@@ -152,7 +156,7 @@ def test_field_04_interrupted(chat, canon, model, conversation, word):
     chat.answer(conversation)
     gate.open()
     all_settled(chat, canon, conversation, 2)
-    assert texts(canon, conversation) == ["New answer after the interrupt."]
+    assert texts(canon, conversation) == finals(canon, conversation) == ["New answer after the interrupt."]
     assert states(canon, conversation) == ["interrupted", "completed"]
 
 
@@ -171,7 +175,8 @@ def test_field_68_queued_follow_ups_are_turns_of_their_own(chat, canon, model, c
     assert released() == []
     gate.open()
     all_settled(chat, canon, conversation, 4)
-    assert finals(canon, conversation) == ["First answer.", "Answer two.", "Answer three.", "Answer four."]
+    answers = ["First answer.", "Answer two.", "Answer three.", "Answer four."]
+    assert texts(canon, conversation) == finals(canon, conversation) == answers
     assert len(set(turn_ids(canon, conversation))) == 4
     assert [message.fields["replyTo"] for message in canon.finals(conversation)] == ids
     canon.wait_for(lambda _: released() == ids[1:])
@@ -194,7 +199,7 @@ def test_steered(chat, canon, model, conversation, word):
     canon.wait_for(lambda c: any(body["messageId"] == message_id for body in c.logs.dispositions))
     gate.open()
     all_settled(chat, canon, conversation, 1)
-    assert texts(canon, conversation) == ["Heard: True."]
+    assert texts(canon, conversation) == finals(canon, conversation) == ["Heard: True."]
 
 
 def test_a_message_steered_in_too_late_gets_its_own_answer(chat, canon, model, conversation, word):
@@ -208,5 +213,20 @@ def test_a_message_steered_in_too_late_gets_its_own_answer(chat, canon, model, c
     canon.wait_for(lambda c: any(body["messageId"] == message_id for body in c.logs.dispositions))
     gate.open()
     all_settled(chat, canon, conversation, 2)
-    assert finals(canon, conversation) == ["Almost done.", "The late one."]
+    assert texts(canon, conversation) == finals(canon, conversation) == ["Almost done.", "The late one."]
     assert len(set(turn_ids(canon, conversation))) == 2
+
+
+def test_our_log_tells_ids_and_outcomes_but_nothing_that_was_said(chat, canon, model, conversation, word):
+    answer = f"whispered-{word}"
+    model.script(f"secret-{word}", [ToolCall("terminal", {"command": f"echo typed-{word}"})], [answer])
+    chat.ask(conversation, f"secret-{word}")
+    all_settled(chat, canon, conversation, 1)
+    silent = [ToolCall("canon_runtime_control", {"action": "no_reply", "reason": f"because-{word}"})]
+    model.script(f"quiet-{word}", silent, ["nothing"])
+    canon.say(conversation, "user_dana", f"quiet-{word}")
+    all_settled(chat, canon, conversation, 2)
+    ours = "\n".join(line for line in chat.gateway.full_log().splitlines() if "canon_hermes_plugin" in line)
+    assert f"silence chosen conversation={conversation}" in ours
+    for said in ("secret", "whispered", "typed", "because", "quiet"):
+        assert f"{said}-{word}" not in ours

@@ -14,7 +14,6 @@ from canon_hermes_plugin.domain.inbound.intents import (
     BusyMessage,
     RunnerFacts,
     admitted_intent,
-    after_steer,
     delivery_intent,
     route,
 )
@@ -74,11 +73,6 @@ def test_other_text_during_an_approval_queues() -> None:
     facts = RunnerFacts(approval_pending=True)
     assert route(facts, BusyMessage("what is it?")).decision is BusyDecision.QUEUE
     assert route(facts, BusyMessage("\U0001f44d")).decision is BusyDecision.DELEGATE
-
-
-def test_a_refused_steer_queues() -> None:
-    assert after_steer(accepted=True) is BusyDecision.STEER
-    assert after_steer(accepted=False) is BusyDecision.QUEUE
 
 
 @pytest.mark.parametrize(

@@ -1,55 +1,33 @@
 """Turns side by side and one after another (turns §11.3; H2 to H4, H33; field faults 4, 68)."""
 
-from canon_hermes_plugin.domain.turns.model import ToolEnd, ToolStart, TurnStart
+from canon_hermes_plugin.domain.turns.model import ToolStart
 from canon_hermes_plugin.infrastructure.memory.time import settle
 
-NEXT = TurnStart("conv_81", "key", "direct", message_id="msg_78")
 
-
-async def test_h2_a_boundary_answers_both_messages_of_one_lifecycle(bench):
-    turn = await bench.open()
-    await bench.stream(turn, "First", "First answer.")
-    following = await bench.coordinator.boundary(turn, NEXT)
-    # Calls of the lifecycle still carry the first turn.
-    bench.coordinator.tool_started(turn, ToolStart("shell", "1"))
-    bench.coordinator.tool_finished(turn, ToolEnd("shell", "1"))
-    await bench.stream(turn, "Second", "Second answer.")
-    await bench.complete(turn)
-    first, second = bench.canon.notifications
-    assert [first.text, second.text] == ["First answer.", "Second answer."]
-    assert [first.reply_to, second.reply_to] == ["msg_77", "msg_78"]
-    assert second.metadata["turnId"] == following.id != turn.id
-    assert bench.states == ["thinking", "streaming", "completed", "thinking", "streaming", "completed"]
-
-
-async def test_h3_the_unmarked_first_answer_and_the_second_are_two_messages(bench):
+async def test_h2_h3_the_unmarked_answer_of_a_run_is_its_own_turns_answer(bench):
     turn = await bench.open()
     bench.coordinator.answer_confirmed(turn, "First answer.")
     await bench.say(turn, "First answer.")
-    await bench.coordinator.boundary(turn, NEXT)
-    bench.coordinator.answer_confirmed(turn, "Second answer.")
-    await bench.say(turn, "Second answer.", notify=True)
     await bench.complete(turn)
-    assert bench.finals == ["First answer.", "Second answer."]
+    following = await bench.open(message_id="msg_78")
+    await bench.say(following, "Second answer.", notify=True)
+    await bench.complete(following)
+    first, second = bench.canon.notifications
+    assert [first.text, second.text] == ["First answer.", "Second answer."]
+    assert [first.reply_to, second.reply_to] == ["msg_77", "msg_78"]
+    assert [first.metadata["turnId"], second.metadata["turnId"]] == [turn.id, following.id]
 
 
-async def test_h4_an_interrupted_runs_text_does_not_reach_the_next_answer(bench):
+async def test_h4_h6_neither_an_interrupted_runs_text_nor_silence_reaches_the_next_turn(bench):
     turn = await bench.open()
     await bench.say(turn, "Partial answer that was inter ▉", expect_edits=True)
-    await bench.coordinator.boundary(turn, NEXT, "cancelled")
-    await bench.stream(turn, "New answer after interrupt.")
-    await bench.complete(turn)
-    assert bench.finals == ["New answer after interrupt."]
-
-
-async def test_h6_a_follow_up_does_not_inherit_silence(bench):
-    turn = await bench.open()
     bench.coordinator.silence(turn)
-    await bench.coordinator.boundary(turn, NEXT)
-    await bench.say(turn, "An answer for the second person.", notify=True)
-    await bench.complete(turn)
+    await bench.complete(turn, "cancelled")
+    following = await bench.open(message_id="msg_78")
+    await bench.stream(following, "New answer after interrupt.")
+    await bench.complete(following)
     await bench.clock.advance(2)
-    assert bench.texts == ["An answer for the second person."]
+    assert bench.texts == ["New answer after interrupt."]
 
 
 async def test_invariant_27_two_turns_of_a_group_do_not_touch_each_other(bench):

@@ -126,6 +126,15 @@ async def test_interleave_steers_lifts_silence_and_releases(stage: Any) -> None:
     assert stage.forgotten == ["msg_1", "msg_2"], "the trusted media of everything in the lifecycle is dropped (H23)"
 
 
+async def test_another_agents_interleaved_text_reaches_the_run_and_leaves_its_silence(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interleave", user_id=None)
+    assert (agent.steered, stage.turns.lifted) == (["text 2"], [])
+    agent.done.set()
+    await stage.idle()
+
+
 async def test_what_was_steered_in_too_late_becomes_a_turn_of_its_own(stage: Any) -> None:
     await stage.say(1)
     agent = await stage.running("text 1")
