@@ -38,6 +38,10 @@ from canon_hermes_plugin.ports.errors import (
 from canon_hermes_plugin.ports.profiles import Connection
 from canon_hermes_plugin.ports.time import Clock
 
+LIVE_CALLS = 48
+"""Live calls (typing, node, states) at the same time: fewer than half of the pool, so that a live side that hangs in
+many conversations never keeps an answer from its connection."""
+
 _UNAUTHORIZED = frozenset({401, 403})
 
 
@@ -58,6 +62,7 @@ class CanonHttp:
         self._check = EnvironmentCheck(link, proofs or RecentProofs(link.clock))
         self._timeout = phase_seconds
         self._api = link.environment.base_url
+        self._shown = asyncio.Semaphore(LIVE_CALLS)
 
     async def verify(self) -> None:
         await self._check.verify()
@@ -103,19 +108,19 @@ class CanonHttp:
         return wire.attachment_of(answer, upload)
 
     async def set_typing(self, conversation_id: str, *, typing: bool, status: TypingStatus = "thinking") -> None:
-        await self._call("POST", "/typing", wire.typing_body(conversation_id, status if typing else None))
+        await self._tell("/typing", wire.typing_body(conversation_id, status if typing else None))
 
     async def write_node(self, write: NodeWrite) -> None:
-        await self._call("POST", "/streaming", wire.node_body(write))
+        await self._tell("/streaming", wire.node_body(write))
 
     async def clear_node(self, conversation_id: str) -> None:
-        await self._call("POST", "/streaming", {"conversationId": conversation_id, "streaming": False})
+        await self._tell("/streaming", {"conversationId": conversation_id, "streaming": False})
 
     async def publish_status(self, descriptor: JsonObject) -> None:
-        await self._call("POST", "/runtime/status", wire.status_body(descriptor))
+        await self._tell("/runtime/status", wire.status_body(descriptor))
 
     async def publish_turn(self, publication: TurnPublication) -> None:
-        await self._call("POST", "/runtime/turn", wire.turn_body(publication))
+        await self._tell("/runtime/turn", wire.turn_body(publication))
 
     async def consume_signal(self, conversation_id: str) -> RuntimeSignal | None:
         return wire.signal_of(await self._call("POST", "/runtime/signal/consume", {"conversationId": conversation_id}))
@@ -143,6 +148,11 @@ class CanonHttp:
 
     async def close(self) -> None:
         await self._link.close()
+
+    async def _tell(self, path: str, body: Mapping[str, Any]) -> None:
+        """Make a call that only shows something: nobody waits for it, and it leaves connections for what counts."""
+        async with self._shown:
+            await self._call("POST", path, body)
 
     async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
         content = None if body is None else encode(body)

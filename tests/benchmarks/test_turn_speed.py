@@ -161,3 +161,24 @@ async def test_a_mebibyte_shows_its_first_part_at_once_and_arrives_whole(rig, re
     record_property("figures", {"first part": min(waits), "largest preview": max(sizes), "previews": len(sizes)})
     assert min(waits) <= 0.15
     assert 1000 < max(sizes) <= PREVIEW_BYTES
+
+
+async def test_a_live_side_that_hangs_in_150_conversations_leaves_room_for_answers(rig, record_property):
+    conversations = [rig.conversation() for _ in range(150)]
+
+    async def answer(conversation):
+        start = time.monotonic()
+        await rig.api.send(OutboundMessage(conversation, "Answer.", message_id=f"m-{conversation}-{start}"))
+        return time.monotonic() - start
+
+    alone = min([await answer(conversations[0]) for _ in range(5)])
+    rig.canon.fault("streaming", kind="delay", delay=3.0, times=None)
+    writes = [asyncio.ensure_future(rig.api.write_node(NodeWrite(name, "hermes-x", "..."))) for name in conversations]
+    await asyncio.sleep(0.5)
+    beside = max([await answer(name) for name in conversations[:3]])
+    hanging = sum(not write.done() for write in writes)
+    record_property("seconds", {"alone": alone, "beside": beside, "hanging": hanging})
+    assert hanging == len(writes)
+    assert beside <= alone + 1.0
+    rig.canon.clear_faults()
+    await asyncio.gather(*writes)
