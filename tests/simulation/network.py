@@ -23,6 +23,8 @@ MOST_IN_A_ROW = 5
 """Faults one request meets in a row."""
 HARMLESS = ["refused", "503"]
 """Faults that prove the request did nothing: a message that meets three of them in a row is given up, rightly."""
+FATES = ["cut", "late", "twice", "swapped", "split", "half open"]
+"""What can happen to a frame of the stream."""
 HARMFUL = ["500", "lost", "late 502", "late reset", "twice"]
 
 
@@ -33,6 +35,7 @@ class Weather:
     trouble: float = 0.0
     slow: float = 0.0
     frame_trouble: float = 0.0
+    seen: set[str] = field(default_factory=set)
 
     def calm(self) -> None:
         self.trouble = self.slow = self.frame_trouble = 0.0
@@ -67,6 +70,7 @@ class Network(httpx.AsyncBaseTransport):
         if request.url.path.endswith("/agents/stream"):
             return await self._stream(request)
         if self._rng.random() < self._weather.slow:
+            self._weather.seen.add("slow")
             await asyncio.sleep(self._rng.uniform(0.01, 4.0))
             self._check()
         return await self._exchange(request)
@@ -83,6 +87,7 @@ class Network(httpx.AsyncBaseTransport):
             return await self._server.app.handle_async_request(request)
         self._in_a_row[key] += 1
         kind = self._rng.choice(HARMFUL if self._in_a_row[key] > 2 else HARMLESS + HARMFUL)
+        self._weather.seen.add(kind)
         if kind == "refused":
             raise httpx.ConnectError("refused")
         if kind in {"503", "500"}:
@@ -108,7 +113,9 @@ class Network(httpx.AsyncBaseTransport):
             return "cut"
         if self._rng.random() >= self._weather.frame_trouble:
             return "arrives"
-        return self._rng.choice(["cut", "cut", "late", "twice", "swapped", "split", "half open"])
+        fate = self._rng.choice(FATES)
+        self._weather.seen.add(fate)
+        return fate
 
     def delay(self) -> float:
         return self._rng.uniform(0.05, 20.0)
@@ -159,4 +166,7 @@ class Frames(httpx.AsyncByteStream):
             yield frame[: len(frame) // 2]
             await asyncio.sleep(0.5)
             frame = frame[len(frame) // 2 :]
-        yield frame + frame if fate == "twice" else frame
+        yield frame
+        if fate == "twice":
+            await asyncio.sleep(self._network.delay() / 4)
+            yield frame

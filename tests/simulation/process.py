@@ -43,6 +43,7 @@ class Disk:
         self._ledger = MemoryLedger(now_ms)
         self._rng = rng
         self.trouble = 0.0
+        self.seen: set[str] = set()
 
     def entries(self):
         return self._ledger
@@ -53,6 +54,8 @@ class Disk:
     async def transact(self, decide):
         fails = self._rng.random() < self.trouble
         after = self._rng.random() < 0.5
+        if fails:
+            self.seen.add("kept, not told" if after else "disk full")
         if fails and not after:
             raise LedgerError("injected: the disk is full")
         result = await self._ledger.transact(decide)

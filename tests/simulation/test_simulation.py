@@ -12,7 +12,8 @@ from canon_hermes_plugin.domain.inbound.lanes import Lanes
 from canon_hermes_plugin.domain.turns import coordinator, ending, settling
 from canon_hermes_plugin.domain.turns.turn import Turn
 
-from .world import World
+from .network import FATES, HARMFUL, HARMLESS
+from .world import KINDS, World
 
 SEEDS = int(os.environ.get("CANON_SIMULATION_SEEDS", "1000"))
 AT_ONCE = 50
@@ -61,6 +62,18 @@ def test_a_seed_is_the_same_run_every_time():
 
     assert run(11) == run(11)
     assert run(11) != run(12)
+
+
+def test_every_kind_of_weather_and_every_kind_of_turn_occurs():
+    worlds = [World(seed) for seed in range(60)]
+    for world in worlds:
+        assert world.run() == []
+    seen = set().union(*(world.weather.seen | world.disk.seen for world in worlds))
+    disk, lives = {"disk full", "kept, not told"}, {"reconnect", "stop", "kill"}
+    assert seen == {*HARMLESS, *HARMFUL, *FATES, "slow", *disk, *lives}
+    assert {act.kind for world in worlds for act in world.acts if act.done} == set(KINDS) - {"fail"}
+    assert sum(len(world.truth) for world in worlds) > 10
+    assert sum(len(world.card_answers) for world in worlds) > 5
 
 
 def test_silence_that_is_not_kept_is_found(monkeypatch):

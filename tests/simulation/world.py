@@ -27,6 +27,8 @@ STORM = 120.0
 CALM = 420.0
 MARK = "zqx"
 """Part of every text people, models and cards say here; a log line must never hold it."""
+LOOP_FILES = 3
+"""Files of an event loop: its selector and both ends of its own pipe."""
 KINDS = ["answer", "answer", "long", "stream", "stream", "silent", "fail", "approval", "card", "nothing"]
 
 
@@ -124,7 +126,7 @@ class World:
             root.setLevel(level)
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
             self.loop.close()
-        if files and open_files() >= files:
+        if files and open_files() > files - LOOP_FILES:
             self.findings.append("a file is left open")
         self._check()
         return self.findings
@@ -140,7 +142,11 @@ class World:
         await asyncio.gather(*actors)
         await asyncio.sleep(CALM)
         await self.processes[-1].stop()
-        self.findings += [f"task left: {task.get_name()}" for task in self._tasks()]
+        left = self._tasks()
+        self.findings += [f"task left: {task.get_name()}" for task in left]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _begin(self) -> None:
         process = GatewayProcess(len(self.processes), self.loop, self.server, self.disk, self.weather, self.seed)
@@ -212,11 +218,13 @@ class World:
             if what == "cut":
                 self.server.state.events.end(clean=self.rng.random() < 0.5)
             elif what == "reconnect":
+                self.weather.seen.add(what)
                 await process.disconnect()
                 await asyncio.sleep(self.rng.uniform(0, 5))
                 await process.start()
             else:
                 self.deaths += 1
+                self.weather.seen.add(what)
                 await (process.stop() if what == "stop" else process.kill(self._tasks()))
                 await asyncio.sleep(self.rng.uniform(0, 20))
                 await self._begin()
