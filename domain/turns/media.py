@@ -17,8 +17,9 @@ from canon_hermes_plugin.domain.turns.world import World
 from canon_hermes_plugin.ports.canon import JsonObject, Upload
 from canon_hermes_plugin.ports.errors import CanonError
 
-RETRY_PAUSES = (0.4, 0.8)
-"""Seconds before each repetition of an upload: storing the same bytes twice harms nobody."""
+RETRY_PAUSES = (0.4, 0.8, 2.0, 8.0)
+"""Seconds before each repetition of an upload: storing the same bytes twice harms nobody. They outlast a restart of
+Canon: the answer waits for its files, and in that time nothing could be delivered anyway."""
 
 _VISIBLE_KINDS = frozenset({"image", "audio", "video"})
 

@@ -1,5 +1,7 @@
 """Files the host sends inside and outside a turn (turns §4.6, H10)."""
 
+import asyncio
+
 import pytest
 from canon_hermes_plugin.domain.turns.model import HostMedia
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
@@ -81,6 +83,19 @@ async def test_a_failed_upload_is_repeated_and_a_lost_file_is_told(bench):
     (final,) = bench.canon.messages
     assert len(final.attachments) == 1
     assert final.text == "Two charts.\n\nAn attachment could not be delivered."
+
+
+@pytest.mark.parametrize("fault", [Fault.unreachable(), Fault.definitive(503), Fault.definitive(429)])
+async def test_h12_a_file_outlasts_a_short_outage_like_its_answer(bench, fault):
+    turn = await bench.open()
+    bench.canon.faults.fail_next("upload", fault, times=4)
+    await bench.coordinator.media(turn, picture())
+    await bench.say(turn, "A chart.", notify=True)
+    ending = asyncio.ensure_future(bench.coordinator.complete(turn, "success"))
+    await bench.clock.advance(12)
+    await ending
+    (final,) = bench.canon.messages
+    assert (final.text, len(final.attachments)) == ("A chart.", 1)
 
 
 @pytest.mark.parametrize("outcome", ["failure", "cancelled"])
