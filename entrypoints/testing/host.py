@@ -132,8 +132,9 @@ class ScriptedHost:
     def serve(self, turns: TurnCoordinator) -> None:
         """Take note of the turns, as the composition tells the host's queue; :meth:`work_with` says the rest."""
 
-    def run_finished(self, key: str) -> None:
-        """A run of the session ended; nothing was steered into it."""
+    def run_finished(self, key: str, host_session: str | None) -> bool:
+        """A run of the session ended; nothing was steered into it, and no other agent runs inside it."""
+        return True
 
     def work_with(self, links: HostLinks) -> None:
         """Say what turns run on."""

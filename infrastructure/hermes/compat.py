@@ -248,6 +248,12 @@ def live_agent(runner: HostObject, key: str) -> HostObject | None:
     return agent if callable(getattr(agent, "interrupt", None)) else None
 
 
+def works_for(agent: HostObject, host_session: str | None) -> bool:
+    """Whether a run the host reports under this session id is the agent's own, as far as the two can be compared."""
+    own = getattr(agent, "session_id", None)
+    return not own or not host_session or own == host_session
+
+
 def interrupt_agent(agent: HostObject) -> bool:
     """Ask a run to end soon. No text is handed over: the host would run it inside the same lifecycle (turns §14 H2)."""
     agent.interrupt()

@@ -43,9 +43,9 @@ class Hooks:
 
     def __init__(self) -> None:
         self._activity: Activity | None = None
-        self._run_finished: Callable[[str], None] | None = None
+        self._run_finished: Callable[[str, str | None], bool] | None = None
 
-    def serve(self, activity: Activity, run_finished: Callable[[str], None]) -> None:
+    def serve(self, activity: Activity, run_finished: Callable[[str, str | None], bool]) -> None:
         """Say who listens: the turns, and the queue that wants to know when a run of a session ended."""
         self._activity = activity
         self._run_finished = run_finished
@@ -102,15 +102,16 @@ class Hooks:
         )
         activity.subagent_finished(turn, end)
 
-    def post_llm_call(self, assistant_response: object = None, **_: object) -> None:
-        """A run ended with this text; what was steered in too late comes back to the queue."""
+    def post_llm_call(self, assistant_response: object = None, session_id: object = None, **_: object) -> None:
+        """A run ended with this text; what was steered in too late comes back to the queue.
+
+        Other agents run in the turn's context too: a job the agent runs at once, for one. Their text is no answer.
+        """
         turn, activity = current_turn.get(), self._activity
-        if turn is None or activity is None:
+        if turn is None or activity is None or self._run_finished is None:
             return
-        if isinstance(assistant_response, str):
+        if self._run_finished(turn.start.session_key, _text(session_id)) and isinstance(assistant_response, str):
             activity.answer_confirmed(turn, assistant_response)
-        if self._run_finished is not None:
-            self._run_finished(turn.start.session_key)
 
 
 def _text(value: object) -> str | None:

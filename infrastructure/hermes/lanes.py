@@ -207,15 +207,18 @@ class HermesLanes:
         for event in (*(() if slot is None else (slot,)), *compat.take_overflow(self._host.runner, key)):
             self._lane(key).waiting.append(event)
 
-    def run_finished(self, key: str) -> None:
+    def run_finished(self, key: str, host_session: str | None) -> bool:
         """One agent run of the session ended; called on its thread, before the host looks for leftover steering.
 
-        What was put into the run too late to be read becomes a message of its own again.
+        What was put into the run too late to be read becomes a message of its own again. ``False``, and nothing else,
+        for the run of another agent that works inside this one, such as a job run at once.
         """
         lane = self._lanes.get(key)
         agent = compat.live_agent(self._host.runner, key)
         if lane is None or agent is None:
-            return
+            return True
+        if not compat.works_for(agent, host_session):
+            return False
         with lane.lock:
             lane.steerable = False
             leftover = compat.take_leftover_steer(agent)
@@ -225,6 +228,7 @@ class HermesLanes:
             late.insert(0, host.text_event(rest, lane.current.source))  # the host's own /steer command
         # The loop reads the queue only after this run's lifecycle ended, so a plain append is early enough.
         lane.waiting.extendleft(reversed(late))
+        return True
 
     def drop(self, key: str) -> int:
         """Drop what waits in the session; returns how many messages."""

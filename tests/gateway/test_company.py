@@ -1,9 +1,10 @@
 """Several people and several voices at once: nothing crosses, nothing is swallowed, nothing ends up in an answer."""
 
 import asyncio
+import json
 
 import pytest
-from canon_hermes_plugin.infrastructure.sandbox.model import Gate
+from canon_hermes_plugin.infrastructure.sandbox.model import Gate, ToolCall
 
 pytestmark = pytest.mark.gateway
 
@@ -156,6 +157,30 @@ def test_h08_a_notification_during_a_turn_is_delivered_and_leaves_the_answer_alo
     gate.open()
     chat.wait(lambda c: len(c.finals(conversation)) == 2, 60, "not both delivered")
     assert finals(canon, conversation) == ["The nightly job is done.", "Held answer."]
+
+
+def test_h08_h25_a_job_run_inside_a_turn_delivers_its_text_beside_the_answer(chat, canon, model):
+    """The host runs the job on the agent's thread and delivers from an event loop of its own."""
+    conversation = chat.direct()
+
+    def ask(request):
+        if request.round == 0:
+            job = {"name": "nightly", "prompt": "write the report", "schedule": "every 2h", "deliver": "origin"}
+            return [ToolCall("cronjob", {"action": "create", **job})]
+        if request.round == 1:
+            job_id = json.loads(request.tool_results[-1])["job_id"]
+            return [ToolCall("cronjob", {"action": "run", "job_id": job_id}, "call_2")]
+        return ["It ran."]
+
+    model.script_with("run the nightly job", ask)
+    canon.say(conversation, "user_dana", "run the nightly job")
+    chat.wait(lambda c: len(c.finals(conversation)) == 2, 60, "not both delivered")
+    chat.settled(conversation)
+    job, answer = canon.messages(conversation)
+    assert "nightly" in job.text
+    assert "turnId" not in job.metadata
+    assert answer.text == "It ran."
+    assert answer.metadata["turnId"]
 
 
 def standalone(gateway, canon, conversation, text, **options):

@@ -42,7 +42,12 @@ def turn() -> Any:
 def served() -> tuple[Context, Activity, list[str]]:
     hooks, ctx, activity, finished = Hooks(), Context(), Activity(), list[str]()
     hooks.register(ctx)
-    hooks.serve(activity, finished.append)
+
+    def run_finished(key: str, host_session: str | None) -> bool:
+        finished.append(key)
+        return host_session != "cron_job_1"
+
+    hooks.serve(activity, run_finished)
     return ctx, activity, finished
 
 
@@ -76,6 +81,12 @@ def test_the_hosts_arguments_become_values_of_the_turn(served: Any, turn: Any) -
     assert (sub.session_id, sub.status, sub.duration_ms) == ("s2", "completed", None)
     assert answer == "The answer."
     assert finished == ["key"]
+
+
+def test_the_text_of_another_agent_inside_the_turn_is_not_its_answer(served: Any, turn: Any) -> None:
+    ctx, activity, _ = served
+    ctx.hooks["post_llm_call"](assistant_response="[SILENT]", session_id="cron_job_1")
+    assert activity.seen == []
 
 
 def test_missing_and_malformed_arguments_are_defaults(served: Any, turn: Any) -> None:

@@ -141,7 +141,7 @@ async def test_what_was_steered_in_too_late_becomes_a_turn_of_its_own(stage: Any
     await stage.say(2, intent="interleave")
     await stage.say(3, intent="interleave")
     agent.leftover = "text 3"
-    await asyncio.to_thread(stage.lanes.run_finished, KEY)
+    await asyncio.to_thread(stage.lanes.run_finished, KEY, None)
     agent.done.set()
     (await stage.running("text 3")).done.set()
     await stage.idle()
@@ -153,7 +153,7 @@ async def test_what_the_hosts_own_steer_command_left_unread_is_not_lost(stage: A
     agent = await stage.running("text 1")
     await stage.say(2, intent="interleave")
     agent.leftover = "typed with /steer\ntext 2"
-    await asyncio.to_thread(stage.lanes.run_finished, KEY)
+    await asyncio.to_thread(stage.lanes.run_finished, KEY, None)
     agent.done.set()
     (await stage.running("typed with /steer")).done.set()
     (await stage.running("text 2")).done.set()
@@ -172,10 +172,25 @@ async def test_h06_the_hosts_steer_command_lifts_silence(stage: Any) -> None:
 async def test_after_a_run_ended_nothing_is_steered_into_it(stage: Any) -> None:
     await stage.say(1)
     agent = await stage.running("text 1")
-    await asyncio.to_thread(stage.lanes.run_finished, KEY)
+    await asyncio.to_thread(stage.lanes.run_finished, KEY, None)
     await stage.say(2, intent="interleave")
     assert agent.steered == []
     assert stage.lanes.queue_depth(KEY) == 1
+
+
+async def test_the_run_of_a_job_inside_the_turn_ends_nothing_of_it(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    agent.session_id = "20261130_120000_abcdef"
+    assert not await asyncio.to_thread(stage.lanes.run_finished, KEY, "cron_job_1")
+    await stage.say(2, intent="interleave")
+    assert agent.steered == ["text 2"]
+    assert await asyncio.to_thread(stage.lanes.run_finished, KEY, agent.session_id)
+    await stage.say(3, intent="interleave")
+    assert agent.steered == ["text 2"]
+    agent.done.set()
+    (await stage.running("text 3")).done.set()
+    await stage.idle()
 
 
 async def test_a_full_queue_refuses_visibly_and_releases(stage: Any) -> None:
