@@ -29,7 +29,7 @@ HAND_OVER = 0.75
 """Seconds between the durable answer and the clearing of the node, for viewers to change over."""
 
 BLANK_AGAIN = (1.0, 4.0, 15.0, 60.0)
-"""Seconds between two attempts to blank the node of a silenced turn."""
+"""Seconds between two attempts to blank a node that may show words of a silenced turn."""
 
 NOTICE = "My answer could not be delivered. Please ask again."
 NOTICE_MARKS: JsonObject = {**COMPLETE, "replyBehavior": "suppress_auto_reply"}
@@ -140,18 +140,18 @@ class TurnEnding:
         with self._rooms.visit(turn.conversation_id) as room:
             if pause:
                 await self._world.clock.sleep(pause)
-            if turn.silenced and not await self._blanked(turn, room.node):
+            if not await self._cleared(turn, room.node):
                 # Canon makes a message of a node that is cleared while it shows something: better it stays.
-                _log.warning("the node of silenced turn=%s is not known to be blank; not cleared", turn.id)
-                return
-            await room.node.clear(turn)
+                _log.warning("the node at the end of turn=%s is not known to be blank; not cleared", turn.id)
 
-    async def _blanked(self, turn: Turn, node: ConversationNode) -> bool:
-        for pause in BLANK_AGAIN:
-            if await node.write(turn, turn.blank(), last=True):
+    async def _cleared(self, turn: Turn, node: ConversationNode) -> bool:
+        for pause in (*BLANK_AGAIN, None):
+            blank = turn.silenced or node.tells_silenced
+            if (not blank or await node.write(turn, turn.blank(), last=True)) and await node.clear(turn):
                 return True
-            await self._world.clock.sleep(pause)
-        return await node.write(turn, turn.blank(), last=True)
+            if pause is not None:
+                await self._world.clock.sleep(pause)
+        return False
 
 
 def _missing(count: int) -> str:

@@ -23,6 +23,13 @@ class ConversationNode:
         self._canon = canon
         self._order = asyncio.Lock()
         self._owner: Turn | None = None
+        self._shown: list[Turn] = []
+        """The turns whose words the node may show: a write that failed may have landed or not."""
+
+    @property
+    def tells_silenced(self) -> bool:
+        """Whether the node may show words of a silenced turn: Canon would make a message of them at a clear."""
+        return any(turn.silenced for turn in self._shown)
 
     async def write(self, turn: Turn, write: NodeWrite, *, last: bool = False) -> bool:
         """Write for ``turn``, best effort; nothing is written for a closed turn unless it is its ``last`` write.
@@ -34,10 +41,14 @@ class ConversationNode:
             if turn.closed and not last:
                 return True
             empty = not write.text and not write.blocks
-            if empty and (self._taken_from(turn) or (turn.node.blank and self._owner is turn)):
+            taken = self._taken_from(turn)
+            if empty and not self.tells_silenced and (taken or (turn.node.blank and self._owner is turn)):
                 # Another open turn shows something here, which an empty write would wipe; or the node is empty.
                 return True
-            self._owner = turn
+            if not (empty and taken):
+                self._owner = turn
+            if not empty and turn not in self._shown:
+                self._shown.append(turn)
             # Also of a write that fails: it may have landed all the same.
             turn.node.blank = turn.node.blank and empty
             turn.node.blocks = turn.node.blocks or bool(write.blocks)
@@ -46,20 +57,29 @@ class ConversationNode:
             except CanonError as error:
                 _log.debug("node write failed turn=%s error=%s", turn.id, type(error).__name__)
                 return False
+            self._shown = [] if empty else [turn]
             turn.node.written = True
             turn.node.blank = empty
             return True
 
-    async def clear(self, turn: Turn) -> None:
-        """Delete the node, best effort, unless a younger turn took it over."""
+    async def clear(self, turn: Turn) -> bool:
+        """Delete the node, best effort, unless a younger turn took it over.
+
+        Returns:
+            ``False`` when nothing was done because words of a silenced turn may be in it: blank it first.
+        """
         async with self._order:
             if self._owner not in {None, turn}:
-                return
+                return True
+            if self.tells_silenced:
+                return False
             self._owner = None
+            self._shown = []
             try:
                 await self._canon.clear_node(turn.conversation_id)
             except CanonError as error:
                 _log.debug("node clear failed turn=%s error=%s", turn.id, type(error).__name__)
+            return True
 
     def _taken_from(self, turn: Turn) -> bool:
         return self._owner is not None and self._owner is not turn and not self._owner.closed

@@ -82,10 +82,13 @@ def test_silence_that_is_not_kept_is_found(monkeypatch):
 
 
 def test_a_node_cleared_before_it_is_blank_is_found(monkeypatch):
-    async def believes(*_):
-        return True
+    async def hasty(_ending, turn, node):
+        if turn.silenced:
+            await node.write(turn, turn.blank(), last=True)
+        node._shown = []
+        return await node.clear(turn)
 
-    monkeypatch.setattr(ending.TurnEnding, "_blanked", believes)
+    monkeypatch.setattr(ending.TurnEnding, "_cleared", hasty)
     assert "was said after silence" in first_finding(range(300))
 
 

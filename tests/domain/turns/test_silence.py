@@ -203,3 +203,18 @@ async def test_h6_a_write_whose_answer_was_lost_counts_as_shown(bench):
     await bench.complete(turn)
     await bench.clock.advance(60)
     assert bench.texts == []
+
+
+async def test_h6_the_next_turn_does_not_say_what_fell_silent_when_its_own_writes_fail(bench):
+    first = await bench.open()
+    await bench.stream(first, "Early", "Early text")
+    await bench.clock.advance(1)
+    bench.canon.faults.fail_next("write_node", Fault.unreachable(), times=3)  # both blankings, and the next turn's view
+    bench.coordinator.silence(first)
+    await settle()
+    await bench.complete(first)
+    second = await bench.open(message_id="msg_78")
+    await bench.complete(second)
+    await bench.clock.advance(120)
+    assert bench.texts == []
+    assert first.conversation_id not in bench.canon.nodes
