@@ -66,6 +66,23 @@ def test_h39_two_people_with_open_turns_in_one_group_keep_their_own_answers(chat
     assert len({message.metadata["turnId"] for message in by_question.values()}) == 2
 
 
+def test_h06_silence_in_one_turn_of_a_group_leaves_the_younger_one_alone(chat, canon, model, held):
+    conversation = chat.group("user_dana", "user_bob")
+    gate = Gate()
+    silence = ToolCall("canon_runtime_control", {"action": "no_reply"})
+    model.script("dana wonders", ["Hm. ", gate, silence], ["Never said."])
+    canon.say(conversation, "user_dana", "dana wonders")
+    gate.wait_reached()
+    bob, asked = held(conversation, "bob wonders", user_id="user_bob", answer=("For Bob, ", "really."))
+    gate.open()
+    chat.wait(lambda c: closed(c, conversation) == ["completed"], 60, "the silent turn did not close")
+    bob.open()
+    chat.wait(lambda c: closed(c, conversation) == ["completed", "completed"], 60, "Bob's turn did not close")
+    (answer,) = canon.finals(conversation)
+    assert (answer.text, answer.fields["replyTo"]) == ("For Bob, really.", asked)
+    assert asides(canon, conversation) == []
+
+
 def test_h09_a_command_during_a_turn_is_answered_beside_it(chat, canon, held):
     conversation = chat.direct()
     gate, _ = held(conversation, "hold for a command", answer=("Real ", "answer."))

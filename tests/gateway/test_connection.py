@@ -190,3 +190,25 @@ def test_agents_and_listed_people_wake_a_turn_and_others_do_not(own_canon, model
     chat.wait(lambda c: len(c.finals(conversation)) == 2, 60, "Dana woke nobody")
     logged(gateway, "sender not allowed")
     assert len(own_canon.messages(conversation)) == 2
+
+
+def test_in_a_shared_session_nobodys_message_is_lost_or_merged(own_canon, model, start):
+    """The host's own queue merges one sender's messages and drops the third sender's (hermes-host §0 rule 4)."""
+    chat = Chat(own_canon, start(config={"group_sessions_per_user": False}))
+    chat.wait_connected()
+    people = ("user_dana", "user_bob", "user_eli", "user_fay")
+    conversation = chat.group(*people)
+    gate = Gate()
+    model.script("begin together", ["First ", gate, "answer."])
+    asked = [own_canon.say(conversation, people[0], "begin together")]
+    gate.wait_reached()
+    for person in (*people[1:], people[1]):
+        number = len(asked)
+        model.script(f"shared {number}", [f"Answer {number}."])
+        asked.append(own_canon.say(conversation, person, f"shared {number}"))
+    chat.wait(lambda c: c.logs.turns[-1]["queueDepth"] == len(asked) - 1, 30, "not all of them wait")
+    gate.open()
+    chat.wait(lambda c: len(c.finals(conversation)) == len(asked), 60, "not every message was answered")
+    answers = own_canon.finals(conversation)
+    assert [answer.text for answer in answers] == ["First answer.", *(f"Answer {number}." for number in range(1, 5))]
+    assert [answer.fields["replyTo"] for answer in answers] == asked
