@@ -46,6 +46,18 @@ def test_field_09_a_long_outage_in_the_middle_of_a_split_answer_loses_and_repeat
     assert len(canon.finals(conversation)) == 1
 
 
+@pytest.mark.parametrize("how", [{"status": 503}, {"status": 429}], ids=str)
+def test_h12_an_answer_outlasts_an_outage_that_provably_stored_nothing(chat, canon, model, how):
+    conversation = chat.direct()
+    model.script("outlasts", ["The one answer."])
+    canon.fault("send", times=4, **how)
+    canon.say(conversation, "user_dana", "outlasts")
+    wait_for_texts(chat, conversation, ["The one answer."])
+    sent = [record.body for record in canon.requests("send") if record.body["conversationId"] == conversation]
+    assert len(sent) == 5
+    assert all(body == sent[0] for body in sent)
+
+
 def test_h12_a_refused_answer_is_told_to_the_person(chat, canon, model):
     conversation = chat.direct()
     model.script("refused", ["Unacceptable answer."])
