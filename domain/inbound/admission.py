@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from canon_hermes_plugin.domain.inbound import text as composition
 from canon_hermes_plugin.domain.inbound.background import Overheard, overhear
-from canon_hermes_plugin.domain.inbound.reading import identifier, is_mapping, mapping
 from canon_hermes_plugin.domain.inbound.turn_gate import GateVerdict, judge
+from canon_hermes_plugin.domain.reading import identifier, is_mapping, mapping
 
 APPROVAL_REPLY: Final = "approval_reply"
 CONTROL_TYPES: Final = frozenset({APPROVAL_REPLY, "approval_outcome", "runtime_input_reply", "runtime_input_outcome"})

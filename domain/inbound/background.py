@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from canon_hermes_plugin.domain.chunker import replace_lone_surrogates
-from canon_hermes_plugin.domain.inbound.reading import identifier, inert, integer, mapping, shorten
 from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
+from canon_hermes_plugin.domain.reading import identifier, inert, integer, mapping, shorten
 
 CONVERSATIONS: Final = 64
 ENTRIES: Final = 12

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from canon_hermes_plugin.domain.inbound.reading import (
+from canon_hermes_plugin.domain.reading import (
     identifier,
     inert,
     is_mapping,

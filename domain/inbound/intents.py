@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, cast
 
-from canon_hermes_plugin.domain.inbound.reading import mapping, word
+from canon_hermes_plugin.domain.reading import mapping, word
 from canon_hermes_plugin.ports.host import DeliveryIntent
 
 INTENTS: Final = frozenset({"queue", "interrupt", "interleave", "stop"})

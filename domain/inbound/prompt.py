@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from canon_hermes_plugin.domain.inbound.reading import identifier, inert, integer, is_mapping, mapping, sequence
+from canon_hermes_plugin.domain.reading import identifier, inert, integer, is_mapping, mapping, sequence
 
 _NAME_CHARS: Final = 120
 _POSTURE: Final = (

@@ -21,9 +21,9 @@ from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts, conversation_id_of
 from canon_hermes_plugin.domain.inbound.intents import admitted_intent, delivery_intent
 from canon_hermes_plugin.domain.inbound.prompt import PromptFacts, agent_turn_limit, group_prompt, is_mentioned
-from canon_hermes_plugin.domain.inbound.reading import identifier, inert, mapping, sequence
 from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
 from canon_hermes_plugin.domain.media.intake import IntakeResult, MediaIntake
+from canon_hermes_plugin.domain.reading import identifier, inert, mapping, sequence
 from canon_hermes_plugin.ports.approvals import ApprovalReceipts
 from canon_hermes_plugin.ports.canon import AgentIdentity, DirectoryPort, SignalPort
 from canon_hermes_plugin.ports.canon_stream import StreamEvent

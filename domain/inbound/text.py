@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from canon_hermes_plugin.domain.inbound.reading import inert, is_mapping, mapping, sequence, string
+from canon_hermes_plugin.domain.reading import inert, is_mapping, mapping, sequence, string
 from canon_hermes_plugin.ports.host import MessageKind
 
 _NAME_CHARS: Final = 120

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
 
-from canon_hermes_plugin.domain.inbound.reading import mapping
+from canon_hermes_plugin.domain.reading import mapping
 
 TurnSemantics = Literal["progress", "turn_complete", "control"]
 Sender = Literal["human", "agent"]

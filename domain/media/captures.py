@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from canon_hermes_plugin.domain.inbound.reading import inert
+from canon_hermes_plugin.domain.reading import inert
 from canon_hermes_plugin.ports.media import MAX_MEDIA_BYTES
 
 MESSAGES: Final = 128

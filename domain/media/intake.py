@@ -12,7 +12,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from canon_hermes_plugin.domain.inbound.reading import mapping
 from canon_hermes_plugin.domain.media import policy
 from canon_hermes_plugin.domain.media.captures import MESSAGE_ATTACHMENTS, MESSAGE_BYTES, Capture, CaptureStore
 from canon_hermes_plugin.domain.media.documents import (
@@ -23,6 +22,7 @@ from canon_hermes_plugin.domain.media.documents import (
     text_document,
 )
 from canon_hermes_plugin.domain.media.signatures import image_mime
+from canon_hermes_plugin.domain.reading import mapping
 from canon_hermes_plugin.ports.errors import MediaError
 from canon_hermes_plugin.ports.host import LocalMedia, MessageKind
 from canon_hermes_plugin.ports.media import (

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 from urllib.parse import unquote, urlsplit
 
-from canon_hermes_plugin.domain.inbound.reading import inert, string
 from canon_hermes_plugin.domain.media.signatures import image_mime, looks_like_image, looks_like_pdf
+from canon_hermes_plugin.domain.reading import inert, string
 from canon_hermes_plugin.domain.verbosity import Choice
 from canon_hermes_plugin.ports.media import MediaFamily
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, final
 
 import pytest
-from canon_hermes_plugin.domain.inbound.reading import mapping
+from canon_hermes_plugin.domain.reading import mapping
 from canon_hermes_plugin.ports.canon_stream import CanonStream, StreamEvent, StreamState
 from canon_hermes_plugin.ports.errors import AuthenticationError
 from canon_hermes_plugin.testing.contracts.base import Contract, on_a_loop
