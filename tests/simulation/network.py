@@ -144,7 +144,8 @@ class Frames(httpx.AsyncByteStream):
 
     async def _next(self, reader: Reader) -> bytes | Abort:
         try:
-            return await asyncio.wait_for(reader.queue.get(), HEARTBEAT)
+            async with asyncio.timeout(HEARTBEAT):
+                return await reader.queue.get()
         except TimeoutError:
             return Abort(clean=False) if self._network.cut else b": heartbeat\n\n"
 
