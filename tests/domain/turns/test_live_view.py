@@ -21,7 +21,7 @@ async def test_h27_a_hundred_deltas_in_two_seconds_are_few_writes_and_the_last_o
         await bench.say(turn, f"{number} ▉", finalize=False, bubble=bubble)
         await bench.clock.advance(0.02)
     await bench.clock.advance(MIN_GAP)
-    assert len(writes(bench)) <= 2 / MIN_GAP + 2
+    assert len(writes(bench)) <= 10  # at least 250 ms lie between two
     assert bench.canon.nodes[turn.conversation_id].text == "100"
     assert bench.states == ["thinking", "streaming"]
 

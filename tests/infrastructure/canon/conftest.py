@@ -1,3 +1,5 @@
+"""A scripted HTTP server, and clients that talk to it."""
+
 from __future__ import annotations
 
 import json

@@ -296,6 +296,16 @@ async def test_a_resumed_turn_has_no_message_id(stage: Any) -> None:
     assert (start.message_id, start.responder, start.kind) == (None, "user_dana", "direct")
 
 
+async def test_defect_18_an_id_that_canon_never_gave_is_no_message_of_the_turn(stage: Any) -> None:
+    from canon_hermes_plugin.infrastructure.hermes import host
+
+    starts = [
+        stage.adapter._start_of(host.to_event(stage.adapter, stage.message(1, synthetic=synthetic)), "key")
+        for synthetic in (False, True)
+    ]
+    assert [start.message_id for start in starts] == ["msg_1", None]
+
+
 def test_a_queue_command_keeps_the_id_of_the_message_it_was_typed_in(stage: Any) -> None:
     from canon_hermes_plugin.infrastructure.hermes import host
 

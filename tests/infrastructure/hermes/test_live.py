@@ -85,6 +85,17 @@ def test_only_the_calling_contexts_turn_falls_silent(adapters):
     assert turns.silenced == [mine]
 
 
+def test_h6_a_turn_of_another_conversation_is_not_silenced_by_name(adapters):
+    turns = Turns(turn("hermes-1"), elsewhere := turn("hermes-2", conversation="cv_other"))
+    adapters.add(adapter(turns))
+    token = current_turn.set(elsewhere)
+    try:
+        assert TurnSilencer(adapters, Session()).silence("cv") is False
+    finally:
+        current_turn.reset(token)
+    assert turns.silenced == []
+
+
 def test_without_a_context_the_session_key_names_the_turn(adapters):
     mine, other = turn("hermes-1"), turn("hermes-2", "key2")
     turns = Turns(mine, other)

@@ -23,6 +23,8 @@ class Listener:
         self.refreshed = 0
         self.events: list[StreamEvent] = []
         self.polled: list[str] = []
+        self.polling = 0
+        self.polled_at_once = 0
 
     def adopt_identity(self, identity: AgentIdentity) -> None:
         self.identity = identity
@@ -32,6 +34,10 @@ class Listener:
 
     async def consume_signal(self, conversation_id: str) -> None:
         self.polled.append(conversation_id)
+        self.polling += 1
+        self.polled_at_once = max(self.polled_at_once, self.polling)
+        await asyncio.sleep(0)
+        self.polling -= 1
         if conversation_id == "broken":
             raise CanonTransportError("away", executed=False)
 
@@ -119,6 +125,14 @@ async def test_h36_only_busy_conversations_are_polled_for_signals(world: World) 
     world.busy = ["c1", "broken", "c2"]
     await world.clock.advance(15)
     assert world.listener.polled == ["c1", "broken", "c2"]
+
+
+async def test_h36_many_busy_conversations_are_polled_a_few_at_a_time(world: World) -> None:
+    world.busy = [f"c{number}" for number in range(20)]
+    await world.start()
+    await world.clock.advance(1)
+    assert len(world.listener.polled) == 20
+    assert 1 < world.listener.polled_at_once <= 4
 
 
 @pytest.mark.parametrize("step", ["verify", "identify"])
