@@ -257,7 +257,8 @@ class InboundService:
         applied = self._signals.get(conversation_id)
         if applied is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(applied.wait(), SIGNAL_WAIT)
+                async with asyncio.timeout(SIGNAL_WAIT):  # wait_for may swallow a cancellation on Python 3.11
+                    await applied.wait()
 
     async def consume_signal(self, conversation_id: str) -> None:
         """Take the conversation's pending runtime signal, if any, and apply it (turns §2.6)."""
