@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MODULE = "gateway.platforms.webhook"
 _ORIGIN = "captain_webhook_delivery"
+_TARGET = "captain_webhook_target"
 _POLL_SECONDS = 0.01
 _METHODS = {
     "handle_message": ("event",),
@@ -97,9 +98,16 @@ def _store(adapter: Any, chat_id: str, target: dict[str, Any]) -> None:  # noqa:
     adapter._delivery_info_order.append((now, chat_id))  # noqa: SLF001
 
 
-def remember_origin(event: Any, chat_id: str) -> None:  # noqa: ANN401
-    """Note on the event which delivery it is."""
+def remember_origin(event: Any, chat_id: str, target: dict[str, Any]) -> None:  # noqa: ANN401
+    """Note on the event which delivery it is, and where its answer goes."""
     event.metadata[_ORIGIN] = chat_id
+    event.metadata[_TARGET] = target
+
+
+def target_in(event: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the reply target noted on the event; empty when there is none."""
+    metadata: dict[str, Any] = event.metadata or {}
+    return dict(metadata.get(_TARGET) or {})
 
 
 def origin_of(event: Any) -> str | None:  # noqa: ANN401

@@ -75,25 +75,31 @@ class LastingConversations(_BuiltIn):
 
     async def handle_message(self, event: Any) -> None:  # noqa: ANN401
         """Give the delivery the chat id of its conversation, then let the host take it."""
-        original = event.source.chat_id
-        chat_id = _chat_id_for(event)
-        if chat_id != original:
-            event.source = dataclasses.replace(event.source, chat_id=chat_id)
-            compat.copy_target(self, original, chat_id)
-        if chat_id != original and is_stable_chat_id(chat_id):
-            await self._join(event, original)
-        else:
+        if compat.origin_of(event) is None and not event.internal:  # else it already has its place
+            original = event.source.chat_id
+            chat_id = _chat_id_for(event)
+            if chat_id != original:
+                event.source = dataclasses.replace(event.source, chat_id=chat_id)
+                compat.remember_origin(event, original, compat.target_of(self, original))
+                compat.copy_target(self, original, chat_id)
+                self._note(event)
+        conversation = self._conversations.get(event.source.chat_id)
+        if conversation is None:
             await super().handle_message(event)
-
-    async def _join(self, event: Any, original: str) -> None:  # noqa: ANN401
-        conversation = self._conversation(event.source.chat_id, original)
-        compat.remember_origin(event, original)
-        conversation.targets[original] = compat.target_of(self, original)
+            return
         async with conversation.entry:  # the host may reorder two calls of one session that overlap
             if conversation.waiting:
                 self._wait_in_line(conversation, event)
             else:
                 await super().handle_message(event)
+
+    def _note(self, event: Any) -> None:  # noqa: ANN401
+        """Remember where the delivery's answer goes, and that it is its conversation's newest."""
+        chat_id, original = event.source.chat_id, compat.origin_of(event)
+        if is_stable_chat_id(chat_id) and original is not None:
+            conversation = self._conversation(chat_id, original)
+            conversation.newest = original
+            conversation.targets[original] = compat.target_in(event)
 
     def set_busy_session_handler(self, handler: Callable[[Any, str], Awaitable[bool]] | None) -> None:
         """Keep the host's handler and put our queue before it."""
@@ -142,10 +148,13 @@ class LastingConversations(_BuiltIn):
     async def on_processing_start(self, event: Any) -> None:  # noqa: ANN401
         """Bind this run, and every task and thread it starts, to its own delivery."""
         await super().on_processing_start(event)
-        _answering.set(compat.origin_of(event))
-        conversation = self._conversations.get(event.source.chat_id)
-        if conversation is not None:
-            conversation.running = compat.origin_of(event)
+        origin = compat.origin_of(event)
+        _answering.set(origin)
+        if origin is not None and is_stable_chat_id(event.source.chat_id):
+            conversation = self._conversation(event.source.chat_id, origin)
+            conversation.running = origin
+            # During its start-up the host completes a delivery without running it, and hands it in again later.
+            conversation.targets.setdefault(origin, compat.target_in(event))
 
     async def on_processing_complete(self, event: Any, outcome: Any) -> None:  # noqa: ANN401
         """Keep a conversation's session open and start its next delivery; end a one-shot as the built-in does."""
@@ -191,7 +200,6 @@ class LastingConversations(_BuiltIn):
         conversation = self._conversations.get(chat_id)
         if conversation is None:
             conversation = self._conversations[chat_id] = _Conversation(newest=original)
-        conversation.newest = original
         self._conversations.move_to_end(chat_id)
         self._forget_idle()
         return conversation

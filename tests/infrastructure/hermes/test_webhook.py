@@ -11,7 +11,7 @@ import hmac
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -211,6 +211,43 @@ async def test_field_68_every_waiting_delivery_runs_in_order(captain: Bench) -> 
     captain.gates["0"].set()
     await captain.until(lambda: len(captain.target.sent) == 6)
     assert captain.target.sent == [(f"c{number}", f"re: {number}") for number in range(6)]
+
+
+async def test_a_delivery_the_starting_host_hands_in_twice_keeps_its_callback(captain: Bench) -> None:
+    """While it restores interrupted sessions, the host completes deliveries unrun and replays them afterwards."""
+    held: list[Any] = []
+    restoring = True
+
+    async def agent(event: Any) -> str | None:
+        if restoring:
+            held.append(event)
+            return None
+        return f"re: {event.text}"
+
+    captain.adapter.set_message_handler(agent)
+    await captain.post({"conversation_id": "7", "text": "A", "callback": "x"}, delivery="e1")
+    await captain.post({"conversation_id": "7", "text": "B", "callback": "y"}, delivery="e2")
+    await captain.post({"text": "C", "callback": "z"}, delivery="session:7")
+    await captain.until(lambda: len(held) == 3 and not captain.adapter._active_sessions)
+    restoring = False
+    chat_ids = {event.source.chat_id for event in held}
+    for event in held:
+        await captain.adapter.handle_message(event)
+    await captain.until(lambda: len(captain.target.sent) == 3)
+    assert sorted(captain.target.sent) == [("x", "re: A"), ("y", "re: B"), ("z", "re: C")]
+    assert {event.source.chat_id for event in held} == chat_ids
+
+
+async def test_an_event_of_the_host_itself_stays_in_its_conversation(captain: Bench) -> None:
+    """After a restart the host continues an interrupted conversation by an event without a payload."""
+    await captain.post({"conversation_id": "7", "text": "A", "callback": "x"}, delivery="d1")
+    await captain.until(lambda: len(captain.target.sent) == 1)
+    resumed = replace(captain.runs[0], text="go on", internal=True, raw_message=None, message_id=None, metadata={})
+    await captain.until(lambda: not captain.adapter._active_sessions)
+    await captain.adapter.handle_message(resumed)
+    await captain.until(lambda: len(captain.runs) == 2)
+    assert captain.runs[1].source.chat_id == "webhook:chat:session:7"
+    await captain.until(lambda: captain.target.sent[1:] == [("x", "re: go on")])
 
 
 async def test_a_full_conversation_says_so_and_keeps_what_waits(
