@@ -18,6 +18,7 @@ import re
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Self, TypeAlias
 
 from canon_hermes_plugin.infrastructure.sandbox.records import Json, as_list, as_object
@@ -36,7 +37,10 @@ _SYSTEM_NOTE = re.compile(r"\n\s*\[System note: [^\]]*\]\s*$")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model calls a tool with JSON arguments. ``arguments`` may be a raw string, to be malformed on purpose."""
+    """The model calls a tool with JSON arguments. ``arguments`` may be a raw string, to be malformed on purpose.
+
+    Without a ``call_id`` each playing gets one of its own: the host drops a call whose id its history already holds.
+    """
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
@@ -139,6 +143,7 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
         self._scripts: list[tuple[Matcher, Script]] = []
         self._lock = threading.Lock()
+        self._call_numbers = count(1)
         completions = Route("/v1/chat/completions", self._complete, methods=["POST"])
         models = Route("/v1/models", self._models, methods=["GET"])
         self._server = LoopbackServer(Starlette(routes=[completions, models]), host=host, port=port)
@@ -218,7 +223,7 @@ class ScriptedModel:
                         yield _chunk({"content": word})
                         await asyncio.sleep(self.pace)
                 case ToolCall():
-                    yield _chunk({"tool_calls": [_tool_delta(step, calls)]})
+                    yield _chunk({"tool_calls": [_tool_delta(step, calls, next(self._call_numbers))]})
                     calls += 1
                 case Pause():
                     await asyncio.sleep(step.seconds)
@@ -248,10 +253,11 @@ def _data(value: Json) -> bytes:
     return b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
-def _tool_delta(call: ToolCall, index: int) -> Json:
+def _tool_delta(call: ToolCall, index: int, number: int) -> Json:
     arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
     function = {"name": call.name, "arguments": arguments}
-    return {"index": index, "id": call.call_id or f"call_{call.name}_{index}", "type": "function", "function": function}
+    call_id = call.call_id or f"call_{call.name}_{number}"
+    return {"index": index, "id": call_id, "type": "function", "function": function}
 
 
 def _words(text: str) -> list[str]:

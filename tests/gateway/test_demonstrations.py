@@ -52,3 +52,14 @@ def test_media_posts_the_picture(canon, person, conversation):
     shown = [it for message in canon.messages(conversation) for it in message.fields.get("attachments", [])]
     assert [it["kind"] for it in shown] == ["image"]
     assert canon.media.files[shown[0]["url"].rsplit("/", 1)[1]].data == picture()
+
+
+def test_a_demonstration_plays_again_in_the_same_session_and_beside_another_of_the_same_tool(
+    canon, model, person, conversation
+):
+    before = len(model.requests)
+    assert [person.say(f"demo {name}") for name in ("silence", "silence")] == ["silent", "silent"]
+    assert [person.say(f"demo {name}") for name in ("tools", "media", "tools")] == ["answered"] * 3
+    played = [request for request in model.requests[before:] if request.streaming]
+    assert len(played) <= 10, "each of the five needs one call of the tool and one round after it"
+    assert len(canon.finals(conversation)) == 3

@@ -69,6 +69,15 @@ def test_rounds_follow_the_tool_results_and_the_last_one_repeats(model):
     assert model.requests[-2].tool_results == ["12"]
 
 
+def test_every_call_of_a_tool_has_an_id_of_its_own_unless_the_script_names_one(model):
+    model.script("clock", [ToolCall("terminal"), ToolCall("terminal"), ToolCall("terminal", call_id="mine")])
+    choices = [chunk["choices"][0] for _ in range(2) for chunk in complete(model, user("clock")) if chunk["choices"]]
+    calls = [call for choice in choices for call in choice["delta"].get("tool_calls", [])]
+    assert [call["index"] for call in calls] == [0, 1, 2, 0, 1, 2]
+    ids = [call["id"] for call in calls]
+    assert (ids[2], ids[5], len(set(ids))) == ("mine", "mine", 5)
+
+
 def test_chunking_loses_no_text(model):
     long = "word  \n\n" * 3000 + "end "
     for text in ("a  b", " lead", "x", long, "\u05e9" * 9000):
