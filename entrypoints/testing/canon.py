@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
+from canon_hermes_plugin.domain.cards.interactive import interactive
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
@@ -125,6 +126,8 @@ class FakeCanon:
     ) -> None:
         """Let the person a card asks (or ``by``) choose ``action``: on the open card, else on the next one.
 
+        A card without actions is only shown: it waits for nobody and is never the one that is meant.
+
         Args:
             card: which card.
             action: the id of the action; the card's first by default.
@@ -133,8 +136,10 @@ class FakeCanon:
             after: seconds the person takes.
 
         Raises:
-            ValueError: the open card has no such action.
+            ValueError: the open card has no such action, or ``card`` has no action at all.
         """
+        if isinstance(card, Mapping) and not interactive(dict(card)):
+            raise ValueError("this card has no action, so nobody can answer it; it is only shown")
         answer = {"status": "submitted", "actionId": action, "values": dict(values or {})}
         self._plan(Plan("card", lambda made: _is_card(made, card), answer, by, after))
 
@@ -178,11 +183,11 @@ class FakeCanon:
         return [message.text for message in self.messages(conversation)]
 
     def cards(self, *, open_only: bool = False) -> list[Mapping[str, Any]]:
-        """Return the cards that were shown, in order."""
+        """Return the cards that were shown, in order; ``open_only`` leaves those that still wait for an answer."""
         return [
             made.body["card"]
             for (kind, _), made in self.twin.interactions.requests.items()
-            if kind == "card" and not (open_only and _is_settled(made))
+            if kind == "card" and (_is_open(kind, made) or not open_only)
         ]
 
     def run(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -237,7 +242,7 @@ class FakeCanon:
 
     def _plan(self, plan: Plan) -> None:
         for (kind, identifier), made in self.twin.interactions.requests.items():
-            if kind == plan.kind and not _is_settled(made) and plan.fits(made):
+            if kind == plan.kind and _is_open(kind, made) and plan.fits(made):
                 self._answer(identifier, made, plan)
                 self._parts.machine.advance()
                 return
@@ -245,6 +250,8 @@ class FakeCanon:
 
     def _created(self, kind: str, identifier: str, made: Interaction) -> None:
         """Carry out the first plan that fits a new request; on the plugin's loop."""
+        if not _is_open(kind, made):
+            return
         for plan in self._memory.plans:
             if plan.kind == kind and plan.fits(made):
                 self._memory.plans.remove(plan)
@@ -285,8 +292,11 @@ class FakeCanon:
             self._parts.stream.emit(event)
 
 
-def _is_settled(made: Interaction) -> bool:
-    return made.answer is not None or made.taken_at is not None
+def _is_open(kind: str, made: Interaction) -> bool:
+    """Whether somebody can still answer; nobody ever can where there is nothing to choose."""
+    if made.answer is not None or made.taken_at is not None:
+        return False
+    return kind != "card" or interactive(made.body["card"])
 
 
 def _is_card(made: Interaction, card: Card) -> bool:
@@ -304,5 +314,5 @@ def _action(made: Interaction, wanted: str) -> str:
         for action in block.get("actions", ())
     ]
     if wanted and wanted not in offered:
-        raise ValueError(f"the card offers {', '.join(offered) or 'nothing'}, not {wanted}")
+        raise ValueError(f"the card offers {', '.join(offered)}, not {wanted}")
     return wanted or offered[0]

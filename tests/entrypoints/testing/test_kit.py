@@ -103,6 +103,25 @@ async def test_an_action_the_card_does_not_offer_is_the_authors_mistake(canon, c
         await request_card_for_current_human(CARD)
 
 
+async def test_a_card_without_actions_takes_no_planned_answer(canon, canon_turn):
+    canon.answers(action="pay")
+    await send_card_to_current_conversation(PLAIN)
+    assert (await request_card_for_current_human(CARD))["actionId"] == "pay"
+
+
+@pytest.mark.parametrize(("action", "chosen"), [("", "pay"), ("keep", "keep")])
+async def test_a_card_without_actions_is_never_the_open_one(canon, canon_turn, action, chosen):
+    await send_card_to_current_conversation(PLAIN)
+    assert canon.cards(open_only=True) == []
+    canon.answers(action=action)  # nothing is open: meant for the next card
+    assert (await request_card_for_current_human(CARD))["actionId"] == chosen
+
+
+def test_who_names_a_card_without_actions_is_told_so(canon):
+    with pytest.raises(ValueError, match="no action, so nobody can answer it"):
+        canon.answers(PLAIN)
+
+
 async def test_a_tool_on_its_own_thread_asks_the_human_of_its_turn(canon, canon_hermes):
     canon.answers(action="keep")
 
