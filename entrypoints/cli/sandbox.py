@@ -19,6 +19,7 @@ from typing import NoReturn, Self
 import click
 from canon_hermes_plugin.cli.terminal import Screen, printable
 from canon_hermes_plugin.infrastructure.sandbox.demos import install_demos
+from canon_hermes_plugin.infrastructure.sandbox.endpoint import Endpoint
 from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
 from canon_hermes_plugin.infrastructure.sandbox.model import ScriptedModel
 from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
@@ -100,6 +101,10 @@ def _model_choice(url: str | None, name: str | None, key_variable: str | None) -
         if name or key_variable:
             raise click.UsageError("--model and --api-key-env need --model-url.")
         return None
+    try:
+        Endpoint.parse(url)
+    except ValueError as error:
+        raise click.UsageError(f"--model-url {printable(url)}: {error}.") from error
     if not name:
         raise click.UsageError("--model-url needs --model.")
     if key_variable is None:
@@ -110,7 +115,17 @@ def _model_choice(url: str | None, name: str | None, key_variable: str | None) -
     return ModelChoice(url, name, key)
 
 
+def _require_reachable(choice: ModelChoice) -> None:
+    """Refuse to start without the model: the host would post its failure as an answer, which looks like success."""
+    endpoint = Endpoint.parse(choice.url)
+    trouble = endpoint.trouble()
+    if trouble is not None:
+        raise click.ClickException(f"The model at {printable(endpoint.shown)} cannot be reached: {printable(trouble)}.")
+
+
 def _run(options: SandboxOptions, screen: Screen) -> None:
+    if options.model is not None:
+        _require_reachable(options.model)
     with _canon(options.port) as canon, _model(options.model) as (choice, about):
         settings = GatewaySettings(
             canon=canon.environment(),

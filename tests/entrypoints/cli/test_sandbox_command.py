@@ -19,6 +19,7 @@ def run(*arguments, **environment):
         (("--api-key-env", "KEY"), "need --model-url"),
         (("--model-url", "http://x"), "needs --model"),
         (("--model-url", "http://x", "--model", "m", "--api-key-env", "SANDBOX_NO_SUCH_KEY"), "SANDBOX_NO_SUCH_KEY"),
+        (("--model-url", "notaurl", "--model", "m"), "notaurl: not an http or https URL"),
         (("--port", "70000"), "70000"),
     ],
 )
@@ -35,6 +36,17 @@ def test_a_taken_port_is_one_clear_line():
     assert result.exit_code == 1
     assert "cannot be used" in result.output
     assert "Traceback" not in result.output
+
+
+def test_an_unreachable_model_is_a_failure_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(Gateway, "start", lambda *_, **__: pytest.fail("started"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+    result = run("--say", "hi", "--model-url", url, "--model", "m")
+    assert result.exit_code == 1
+    assert f"The model at {url} cannot be reached: " in result.output
+    assert "refused" in result.output
+    assert "Canon:" not in result.output
 
 
 def test_a_gateway_that_fails_ends_the_command_with_its_escaped_log_and_no_files(monkeypatch):
