@@ -195,19 +195,21 @@ def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
             if text.strip() in _QUIT:
                 return
             try:
-                _act(person, text)
+                _act(person, text, screen)
             except GatewayError as error:
                 if not chat.gateway.running:
                     raise
                 screen.line(f"{printable(str(error))}. Write on, or leave with Ctrl-C.", "red")
 
 
-def _act(person: Participant, typed: str) -> None:
+def _act(person: Participant, typed: str, screen: Screen) -> None:
     """Take a typed line as the answer to a question of the agent when it is one, else as a message."""
     if not typed.strip():
         return
     if any(person.answer(typed, asked) for asked in reversed(person.waiting())):
         person.follow()
+    elif complaint := person.mistyped(typed):
+        screen.line(f"{printable(complaint)}.", "red")
     else:
         person.say(typed)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from canon_hermes_plugin.infrastructure.sandbox.interactions import Interaction
@@ -22,6 +23,7 @@ _LATE_ANSWER = 5.0
 _THINKING_TIME = 0.5
 _ALLOW = frozenset({"/allow", "allow", "/yes", "yes"})
 _DENY = frozenset({"/deny", "deny", "/no", "no"})
+_ALIKE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,26 @@ class Participant:
             self._chat.canon.interactions.answer(asked.id, **result)
         return result is not None
 
+    def mistyped(self, typed: str) -> str | None:
+        """Say why ``typed``, which answers nothing, was meant as an answer; ``None`` when it is a message.
+
+        Meant as one is ``/allow`` or ``/deny`` at any time, and what resembles an answer while a question waits. Every
+        other word with a slash is a command of the host, ``/stop`` above all.
+        """
+        word = typed.strip().split(maxsplit=1)[0].lower() if typed.strip() else ""
+        if not word.startswith("/"):
+            return None
+        waiting, decision = self.waiting(), word in _ALLOW | _DENY
+        if not waiting:
+            return "nothing is waiting for an answer" if decision else None
+        answers = list(dict.fromkeys(answer for asked in waiting for answer in answers_of(asked)))
+        names = [answer.lstrip("/").lower() for answer in answers]
+        if not decision and not get_close_matches(word[1:], names, cutoff=_ALIKE):
+            return None
+        return (
+            f"no such answer; choose {' or '.join(answers)}" if answers else "no such answer; write one without a slash"
+        )
+
     def _now(self) -> _Mark:
         canon = self._chat.canon
         with canon.state.lock:
@@ -128,6 +150,15 @@ def actions_of(asked: Interaction) -> list[Json]:
     """Return the actions of a card."""
     blocks = map(as_object, as_list(as_object(asked.body.get("card")).get("blocks")))
     return [as_object(action) for block in blocks for action in as_list(block.get("actions"))]
+
+
+def answers_of(asked: Interaction) -> list[str]:
+    """Return what to type to answer; nothing for a question that takes any text."""
+    if asked.kind == "approval":
+        return ["/allow", "/deny"]
+    if asked.kind == "card":
+        return [f"/{action.get('id')}" for action in actions_of(asked)]
+    return [str(number) for number, _ in enumerate(choices_of(asked), 1)]
 
 
 def _detached(made: Interaction) -> bool:

@@ -135,6 +135,11 @@ def test_at_the_prompt_a_missing_answer_does_not_end_the_conversation(monkeypatc
     assert capsys.readouterr().out.count("no complete answer") == 2
 
 
+def test_at_the_prompt_a_mistyped_answer_is_not_sent(monkeypatch, capsys):
+    assert _converse(monkeypatch, True, ["/allow", "/stop"]) == ["/stop"]
+    assert "nothing is waiting for an answer." in capsys.readouterr().out
+
+
 def test_at_the_prompt_a_dead_gateway_does(monkeypatch):
     with pytest.raises(GatewayError):
         _converse(monkeypatch, False, ["one", "two"])

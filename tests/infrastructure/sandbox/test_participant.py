@@ -131,6 +131,37 @@ def test_a_card_is_answered_by_an_actions_id(agent, person, typed, result):
     assert asked.result.get("actionId") == result
 
 
+@pytest.mark.parametrize("typed", ["/laterr", "/fiel", "/FILE now", "/allow", "/deny"])
+def test_what_resembles_an_answer_while_a_card_waits_was_meant_as_one(agent, person, typed):
+    agent.ask("card", cardId="c", card=demos._card())
+    assert not person.answer(typed, person.waiting()[0])
+    assert person.mistyped(typed) == "no such answer; choose /file or /later"
+
+
+@pytest.mark.parametrize("typed", ["/stop", "/steer later", "/new", "/status", "laterr", "allow", ""])
+def test_messages_and_commands_of_the_host_are_no_mistyped_answers(agent, person, typed):
+    assert person.mistyped(typed) is None
+    agent.ask("card", cardId="c", card=demos._card())
+    assert person.mistyped(typed) is None
+
+
+def test_a_mistyped_answer_to_a_question_or_an_approval_names_the_right_ones(agent, person):
+    agent.ask("input", inputId="i", prompt="Which?", choices=[{"label": "tea", "value": "t"}, {"label": "milk"}])
+    assert person.mistyped("/2") == "no such answer; choose 1 or 2"
+    agent.ask("approval", approvalId="a", toolName="File", toolSummary="File it?")
+    assert person.mistyped("/alow") == "no such answer; choose 1 or 2 or /allow or /deny"
+
+
+def test_a_question_that_takes_any_text_names_no_answers(agent, person):
+    agent.ask("input", inputId="i", prompt="Which?")
+    assert person.mistyped("/allow") == "no such answer; write one without a slash"
+
+
+@pytest.mark.parametrize("typed", ["/allow", "/deny"])
+def test_a_decision_with_nothing_to_decide_is_no_message(person, typed):
+    assert person.mistyped(typed) == "nothing is waiting for an answer"
+
+
 def test_the_transcript_shows_each_thing_once_and_in_order(canon, agent):
     transcript = Transcript(canon, DIRECT)
     canon.say(DIRECT, "user_dana", "hello")
