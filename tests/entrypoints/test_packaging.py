@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from importlib.metadata import entry_points, requires, version
 from pathlib import Path
@@ -135,3 +136,12 @@ def test_ci_runs_the_readmes_test_line() -> None:
     commands = re.findall(r"^    (python -m .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) == 2, "the README holds exactly two commands"
     assert commands[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+@in_checkout
+def test_the_example_plugin_asks_for_this_version_and_for_no_other_minor() -> None:
+    example = tomllib.loads((ROOT / "examples/invoice_plugin/pyproject.toml").read_text(encoding="utf-8"))
+    (needed,) = map(Requirement, example["project"]["dependencies"])
+    major, minor = map(int, version("canon-hermes-plugin").split(".")[:2])
+    assert needed.specifier.contains(version("canon-hermes-plugin"))
+    assert not needed.specifier.contains(f"{major}.{minor + 1}.0")

@@ -54,6 +54,33 @@ def test_an_answer_of_somebody_else_pays_nothing(canon, canon_turn, tools, bank)
     assert bank.paid == []
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"actionId": "pay"},
+        {"status": "cancelled", "actionId": "pay"},
+        {"status": "timeout", "actionId": "pay"},
+        {"status": "submitted"},
+        {"status": "submitted", "actionId": "pay_all"},
+    ],
+)
+def test_only_a_submitted_answer_that_chose_to_pay_pays(canon_turn, tools, bank, monkeypatch, answer):
+    async def answered(_card):
+        return answer
+
+    monkeypatch.setattr("invoice_plugin.tools.request_card_for_current_human", answered)
+    canon_turn("please pay", attachments=SMALL)
+    assert run(tools.pay()) == {"outcome": "not paid"}
+    assert bank.paid == []
+
+
+def test_an_invoice_nobody_can_read_is_an_error_for_the_model(canon, canon_turn, tools, bank):
+    canon_turn("please pay", attachments=[("poem.pdf", b"%PDF-1.7 a poem")])
+    assert run(tools.pay()) == {"error": "this is no invoice I can read"}
+    assert canon.cards() == []
+    assert bank.paid == []
+
+
 def test_without_an_attachment_nobody_is_asked(canon, canon_turn, tools):
     assert run(tools.pay()) == {"outcome": "no invoice is attached"}
     assert canon.cards() == []

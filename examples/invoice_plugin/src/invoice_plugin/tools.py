@@ -16,6 +16,7 @@ from canon_hermes_plugin import (
 from invoice_plugin.invoice import Invoice, read_invoice
 
 LARGE = 1_000
+PAY = "pay"
 
 
 class Bank:
@@ -42,7 +43,10 @@ class InvoiceTools:
         media = current_canon_inbound_media()
         if not media:
             return _told("no invoice is attached")
-        invoice = read_invoice(media[0].data)
+        try:
+            invoice = read_invoice(media[0].data)
+        except ValueError as error:
+            return json.dumps({"error": str(error)})
         if invoice.total >= LARGE:
             request = await request_detached_approval_for_current_human(
                 title=f"Pay invoice {invoice.number}?", context={"Total": f"CHF {invoice.total}"}
@@ -50,7 +54,8 @@ class InvoiceTools:
             self._waiting[request["approvalId"]] = invoice
             return _told("waiting for approval", approval_id=request["approvalId"])
         answer = await request_card_for_current_human(_card(invoice))
-        if answer.get("actionId") != "pay":
+        # Money moves on nothing less than a submitted answer that chose this very action.
+        if answer.get("status") != "submitted" or answer.get("actionId") != PAY:
             return _told("not paid")
         self._bank.pay(invoice)
         return _told("paid", number=invoice.number)
@@ -68,7 +73,7 @@ class InvoiceTools:
 
 def _card(invoice: Invoice) -> dict[str, Any]:
     title = f"Pay invoice {invoice.number}, CHF {invoice.total}?"
-    actions = [{"id": "pay", "label": "Pay", "tone": "positive"}, {"id": "keep", "label": "Keep", "tone": "neutral"}]
+    actions = [{"id": PAY, "label": "Pay", "tone": "positive"}, {"id": "keep", "label": "Keep", "tone": "neutral"}]
     return {
         "schema": "canon.card.v1",
         "title": title,
