@@ -90,8 +90,12 @@ def _launcher() -> tuple[Launcher, str]:
     interpreter = os.fsdecode(exec_line[1] if exec_line else words[-1] if words else b"")
     if "python" not in Path(interpreter).name:
         return "not python", path
-    same = Path(interpreter).parent == Path(sys.executable).parent
-    return ("same" if same else "other"), path
+    return ("same" if _same_folder(interpreter, sys.executable) else "other"), path
+
+
+def _same_folder(one: str, other: str) -> bool:
+    """Tell whether two programs lie in one folder; their own links, which lead out of it, are not followed."""
+    return Path(one).parent.resolve() == Path(other).parent.resolve()
 
 
 def _hooks_missing() -> tuple[str, ...] | None:

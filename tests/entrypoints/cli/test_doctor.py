@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from canon_hermes_plugin.infrastructure.hermes import inspection
@@ -277,6 +278,9 @@ def test_field_62_the_installed_host_has_every_borrowed_name_and_hook(doctor):
         ("#!{python}\n", "same"),
         ('#!/bin/sh\n\'\'\'exec\' "{python}" "$0" "$@"\n', "same"),
         ("#!/other/venv/bin/python3\n", "other"),
+        ("#!{folder}/../{folder_name}/python\n", "same"),
+        ("#!{linked}/python\n", "same"),
+        ("#!{linked}/../python\n", "other"),
         ("#!/bin/bash\n", "not python"),
         ("\x7fELF", "not python"),
     ],
@@ -284,7 +288,10 @@ def test_field_62_the_installed_host_has_every_borrowed_name_and_hook(doctor):
 def test_the_launcher_is_told_apart(tmp_path, monkeypatch, script, state):
     monkeypatch.setenv("PATH", str(tmp_path))
     if script is not None:
-        (tmp_path / "hermes").write_text(script.replace("{python}", sys.executable), encoding="utf-8")
+        folder = Path(sys.executable).parent
+        (tmp_path / "bin").symlink_to(folder)
+        names = {"python": sys.executable, "folder": folder, "folder_name": folder.name, "linked": tmp_path / "bin"}
+        (tmp_path / "hermes").write_text(script.format_map(names), encoding="utf-8")
         (tmp_path / "hermes").chmod(0o755)
     assert inspection._launcher()[0] == state
 
