@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 import click
-from canon_hermes_plugin.cli.output import remember_encodings, replace_missing_streams
+from canon_hermes_plugin.cli.output import INTERRUPTED, remember_encodings, replace_missing_streams, say
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
@@ -32,6 +32,13 @@ class _LazyGroup(click.Group):
         command = import_module(_COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)  # noqa: S101 - a wiring error of this table
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort):
+            say("interrupted", mark="warning", error=True)
+            ctx.exit(INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if _COMMANDS:

@@ -14,6 +14,9 @@ import click
 
 Mark = Literal["ok", "warning", "fault", "unknown", "note"]
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
 _GLYPHS: dict[Mark, str] = {"ok": "✓", "warning": "!", "fault": "✗", "unknown": "?", "note": "·"}
 _ASCII: dict[Mark, str] = {"ok": "ok", "warning": "!!", "fault": "XX", "unknown": "??", "note": "--"}
 _COLOURS: dict[Mark, str] = {"ok": "green", "warning": "yellow", "fault": "red", "unknown": "magenta", "note": "cyan"}

@@ -124,7 +124,8 @@ class SetupWizard:
         if not names:
             say(f"no profile of this runtime in {self._situation.profiles().location()}", mark="warning", error=True)
         current = self._situation.environ.get(settings.AGENT.env, "")
-        default = current if current in names else next(iter(names), "")
+        sure = self._prompter.interactive or len(names) == 1
+        default = current if current in names else next(iter(names), "") if sure else ""
         if self._prompter.interactive and names:
             say(f"stored profiles: {', '.join(printable(name) for name in names)}", mark="note")
         name = self._prompter.text("Profile", option="--profile", given=self._answers.profile, default=default)

@@ -2,6 +2,7 @@
 
 import json
 
+import click
 import pytest
 from canon_hermes_plugin.cli import setup
 from canon_hermes_plugin.infrastructure.files import env_text
@@ -58,10 +59,41 @@ def test_a_registration_runs_by_options_alone(cli, home, canon, addresses, tmp_p
     assert canon.identity.api_key not in result.output
 
 
-def test_what_cannot_be_asked_is_named_with_its_option(cli, home, addresses):
-    result = cli("setup", "--register", *addresses)
-    assert result.exit_code == 1
-    assert "--owner-phone" in result.stderr
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [([], "--owner-phone"), (["--register"], "--owner-phone"), (["--use-profile"], "--profile")],
+)
+def test_what_cannot_be_asked_is_named_with_its_option_and_is_wrong_usage(cli, home, tmp_path, options, named):
+    write_profiles(tmp_path, {"ops": OPS, "z": OPS})
+    result = cli("setup", "--reconfigure", *options)
+    assert result.exit_code == 2
+    assert named in result.stderr
+    assert env_of(home) == {}
+
+
+def test_the_only_profile_needs_no_name(cli, home, tmp_path):
+    write_profiles(tmp_path, {"ops": OPS})
+    assert cli("setup", "--use-profile", "--reconfigure").exit_code == 0
+    assert env_of(home) == {"CANON_AGENT": "ops"}
+
+
+@pytest.mark.parametrize("second", ["--use-profile", "--api-key-stdin"])
+def test_two_ways_at_once_are_wrong_usage(cli, home, second):
+    result = cli("setup", "--register", second, "--profile", "ops", input="agk_live_x\n")
+    assert result.exit_code == 2
+    assert "choose one" in result.stderr
+    assert env_of(home) == {}
+
+
+def test_an_interrupted_question_ends_with_130(cli, home, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise click.Abort
+
+    monkeypatch.setattr(setup, "interactive", lambda: True)
+    monkeypatch.setattr(click, "prompt", interrupted)
+    result = cli("setup")
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
     assert env_of(home) == {}
 
 

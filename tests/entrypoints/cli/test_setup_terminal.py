@@ -167,11 +167,11 @@ def test_colours_show_on_a_terminal_and_not_with_no_color(home, addresses):
     assert "\x1b[" not in raw(NO_COLOR="1")
 
 
-def test_an_interrupted_question_ends_with_1_and_changes_nothing(start, home):
+def test_an_interrupted_question_ends_with_130_and_changes_nothing(start, home):
     session = start("setup")
     session.expect("Choose")
     session.interrupt()
-    assert session.end()[0] == 1
+    assert session.end()[0] == 130
     assert stored(home) == ({}, {}, {})
 
 
