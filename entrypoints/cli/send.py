@@ -14,7 +14,7 @@ from canon_hermes_plugin.cli.output import say
 from canon_hermes_plugin.cli.situation import Situation
 from canon_hermes_plugin.cli.terminal import printable
 from canon_hermes_plugin.domain.host_config import at, platform_section
-from canon_hermes_plugin.ports.errors import CanonPluginError, CredentialsError
+from canon_hermes_plugin.ports.errors import CanonApiError, CanonPluginError, CredentialsError, DeliveryError
 from canon_hermes_plugin.ports.profiles import Connection
 
 
@@ -38,10 +38,13 @@ def command(text: str | None, target: str | None, reply_to: str | None, files: t
     body = text or ""
     if text == "-" or (text is None and not files):
         body = sys.stdin.read()
+    if not body.strip() and not files:
+        say("there is no text to send; nothing was sent", mark="fault", error=True)
+        sys.exit(1)
     try:
         message_id = asyncio.run(_send(body.strip("\n"), target, reply_to, files))
     except CanonPluginError as error:
-        say(str(error), mark="fault", error=True)
+        say(_explained(error, target), mark="fault", error=True)
         sys.exit(1)
     say(f"sent: {printable(message_id)}", mark="ok")
 
@@ -53,11 +56,30 @@ async def _send(text: str, target: str | None, reply_to: str | None, files: tupl
     from canon_hermes_plugin.infrastructure.system import SystemClock, SystemIds
 
     connection, home = await asyncio.to_thread(_look)
+    conversation = (target or "").strip() or home
+    if conversation is None:
+        raise click.UsageError("no conversation: give it with --to, or set CANON_HOME_CHANNEL")
     api = CanonHttp(CanonLink(connection, clock=SystemClock()))
     try:
-        return await deliver(api, SystemIds(), Notification(text, (target or "").strip() or home, reply_to, files))
+        return await deliver(api, SystemIds(), Notification(text, conversation, reply_to, files))
     finally:
         await api.close()
+
+
+def _explained(error: CanonPluginError, target: str | None) -> str:
+    """Return the failure with what to do about it, where Canon's status tells that."""
+    place = repr(printable(target)) if target else "of the home channel"
+    match error.status_code if isinstance(error, CanonApiError | DeliveryError) else None:
+        case 401:
+            return "Canon refuses the key: canon-hermes setup --reconfigure"
+        case 403:
+            return (
+                f"the agent may not write into conversation {place}; canon-hermes doctor --online tests its key"
+            )
+        case 404:
+            return f"no conversation {place}, or the agent is not in it; nothing was sent"
+        case _:
+            return str(error)
 
 
 def _look() -> tuple[Connection, str | None]:

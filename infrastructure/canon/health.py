@@ -20,6 +20,7 @@ from canon_hermes_plugin.ports.time import Clock
 
 RECENT = 300.0
 """Seconds a proof stays good."""
+_SETTINGS = {"API": "CANON_BASE_URL", "stream": "CANON_STREAM_URL"}
 _HEADER = "x-canon-environment-id"
 
 
@@ -59,17 +60,21 @@ class EnvironmentCheck:
         async with self._turn:
             if self._proofs.recent(environment):
                 return
-            await self._probe(f"{environment.base_url}/healthz/", "API")
-            await self._probe(f"{environment.stream_url}/health", "stream")
+            await self._probe(environment.base_url, "/healthz/", "API")
+            await self._probe(environment.stream_url, "/health", "stream")
             self._proofs.add(environment)
 
-    async def _probe(self, url: str, which: str) -> None:
-        request = Request("GET", url, headers={"Accept": "application/json"}, authorized=False, timeout=HEALTH_TIMEOUT)
+    async def _probe(self, address: str, path: str, which: str) -> None:
+        headers = {"Accept": "application/json"}
+        request = Request("GET", f"{address}{path}", headers=headers, authorized=False, timeout=HEALTH_TIMEOUT)
         failure: str | None = None
         try:
             answer = await self._link.exchange(request)
         except CanonError as error:
-            failure = f"the {which} address does not answer: {error}"
+            failure = (
+                f"the {which} address {address} does not answer: {error}; check the network and that address "
+                f"({_SETTINGS[which]} or the profile), or try again later"
+            )
         else:
             judge(answer, self._link.environment, which)
         if failure:

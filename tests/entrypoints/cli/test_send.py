@@ -58,6 +58,44 @@ def test_a_file_is_attached(cli, connected, tmp_path):
     assert len(request.body["attachments"]) == 1
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_text_is_refused_before_anything_goes_over_the_network(cli, home, text):
+    result = cli("send", "--to", GROUP, text)
+    assert result.exit_code == 1
+    assert "no text" in result.stderr
+
+
+def test_without_a_target_and_a_home_channel_it_is_wrong_usage(cli, connected, home):
+    lines = (home / ".env").read_text(encoding="utf-8").replace(f"CANON_HOME_CHANNEL={DIRECT}\n", "")
+    (home / ".env").write_text(lines, encoding="utf-8")
+    result = cli("send", "x")
+    assert result.exit_code == 2
+    assert "--to" in result.stderr
+
+
+def test_an_unknown_conversation_is_named(cli, connected):
+    result = cli("send", "--to", "nope", "x")
+    assert result.exit_code == 1
+    assert "no conversation 'nope', or the agent is not in it; nothing was sent" in result.stderr
+
+
+def test_a_forbidden_conversation_is_told_from_an_unknown_one(cli, connected):
+    connected.fault("send", kind="status", status=403)
+    result = cli("send", "--to", GROUP, "x")
+    assert result.exit_code == 1
+    assert "may not write" in result.stderr
+
+
+def test_an_address_that_does_not_answer_is_named_with_what_to_check(cli, connected, home):
+    text = (home / ".env").read_text(encoding="utf-8").replace(connected.base_url, "http://127.0.0.1:1")
+    (home / ".env").write_text(text, encoding="utf-8")
+    result = cli("send", "--to", GROUP, "x")
+    assert result.exit_code == 1
+    assert "the API address http://127.0.0.1:1 does not answer" in result.stderr
+    assert "CANON_BASE_URL" in result.stderr
+    assert "try again later" in result.stderr
+
+
 def test_nothing_to_send_or_nobody_to_send_as_is_exit_1(cli, connected, home):
     assert cli("send", "--to", GROUP, "").exit_code == 1
     (home / ".env").unlink()
@@ -71,6 +109,7 @@ def test_a_refused_key_is_exit_1_and_nothing_of_it_shown(cli, connected, home):
     (home / ".env").write_text(text, encoding="utf-8")
     result = cli("send", "--to", GROUP, "x")
     assert result.exit_code == 1
+    assert "Canon refuses the key: canon-hermes setup --reconfigure" in result.stderr
     assert "agk_live" not in result.output
 
 
