@@ -178,7 +178,7 @@ class SetupWizard:
         ask, given = self._prompter.text, self._answers
         name = ask("Agent's display name", option="--name", given=given.name, default=DEFAULT_NAME)
         description = ask("Description", option="--description", given=given.description, default=DEFAULT_DESCRIPTION)
-        phone = ask("Owner's phone (E.164, like +41791234567)", option="--owner-phone", given=given.owner_phone)
+        phone = self._asked_phone()
         default_profile = record.slug(name)
         profile = ask("Profile name", option="--profile", given=given.profile, default=default_profile)
         if not (name and phone and profile):
@@ -191,6 +191,15 @@ class SetupWizard:
             self._end(f"profile {profile!r} belongs to another runtime; choose another name")
             return None
         return Application(profile, name, description, phone, self._asked_environment())
+
+    def _asked_phone(self) -> str:
+        """Return the owner's phone; a person is asked again until it is in E.164, an option stays as it was given."""
+        label, given = "Owner's phone (E.164, like +41791234567)", self._answers.owner_phone
+        phone = self._prompter.text(label, option="--owner-phone", given=given)
+        while given is None and self._prompter.interactive and (fault := record.phone_fault(phone)):
+            say(fault, mark="warning", error=True)
+            phone = self._prompter.text(label, option="--owner-phone")
+        return phone
 
     def _belongs_to_another_runtime(self, name: str) -> bool:
         """Saving replaces the whole profile: the credentials of somebody else must not go that way."""

@@ -85,6 +85,14 @@ def test_two_ways_at_once_are_wrong_usage(cli, home, second):
     assert env_of(home) == {}
 
 
+def test_a_phone_that_is_none_is_asked_for_again(cli, home, monkeypatch):
+    monkeypatch.setattr(setup, "interactive", lambda: True)
+    result = cli("setup", "--register", "--environment", "canon-x", input="\n\n079\n\n+41791234567\n\n")
+    assert result.output.count("Owner's phone") == 3
+    assert result.output.count("country code") == 2
+    assert "unknown Canon environment" in result.stderr
+
+
 def test_an_interrupted_question_ends_with_130(cli, home, monkeypatch):
     def interrupted(*_args, **_options):
         raise click.Abort
