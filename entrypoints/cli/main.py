@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from importlib import import_module
 
 import click
-from canon_hermes_plugin.cli.output import INTERRUPTED, remember_encodings, replace_missing_streams, say
+from canon_hermes_plugin.cli.output import INTERRUPTED, drop_output, remember_encodings, replace_missing_streams, say
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module with an attribute ``command``, help line)
@@ -39,6 +40,12 @@ class _LazyGroup(click.Group):
         except (KeyboardInterrupt, click.Abort):
             say("interrupted", mark="warning", error=True)
             ctx.exit(INTERRUPTED)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            drop_output()
+            say(f"the output could not be written: {error.strerror}", mark="fault", error=True)
+            ctx.exit(1)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if _COMMANDS:

@@ -32,6 +32,11 @@ def replace_missing_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - lives as long as we
 
 
+def drop_output() -> None:
+    """Put an empty stream in the place of a standard output that cannot be written: ending would try it again."""
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - lives as long as we
+
+
 def remember_encodings() -> None:
     """Note what the streams can show, before the host is imported: it switches them to UTF-8 whatever they lead to."""
     _encodings.clear()

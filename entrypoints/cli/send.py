@@ -73,9 +73,7 @@ def _explained(error: CanonPluginError, target: str | None) -> str:
         case 401:
             return "Canon refuses the key: canon-hermes setup --reconfigure"
         case 403:
-            return (
-                f"the agent may not write into conversation {place}; canon-hermes doctor --online tests its key"
-            )
+            return f"the agent may not write into conversation {place}; canon-hermes doctor --online tests its key"
         case 404:
             return f"no conversation {place}, or the agent is not in it; nothing was sent"
         case _:

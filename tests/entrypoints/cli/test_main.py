@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,14 @@ def test_a_caller_that_closed_the_standard_streams_gets_the_same_exit_code(home,
     ended = subprocess.run(["/bin/sh", "-c", program], capture_output=True, check=False)
     assert ended.returncode == 1
     assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_an_output_without_room_is_told_in_one_line(home, options):
+    program = [sys.executable, "-m", "canon_hermes_plugin.cli", "doctor", *options]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 1
+    (line,) = ended.stderr.decode("utf-8").splitlines()
+    assert "could not be written" in line
