@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from canon_hermes_plugin.cli import approvals
+from canon_hermes_plugin.infrastructure.files.environment_catalog import packaged_catalog
 
 
 def test_help_lists_every_command_with_its_line(cli):
@@ -61,3 +63,10 @@ def test_an_output_without_room_is_told_in_one_line(home, options):
     assert ended.returncode == 1
     (line,) = ended.stderr.decode("utf-8").splitlines()
     assert "could not be written" in line
+
+
+def test_the_manual_names_the_default_environment_and_every_command_for_approvals():
+    manual = (Path(__file__).parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert f"else `{packaged_catalog().default().environment_id}`" in manual
+    for name in approvals.command.commands:
+        assert f"`canon-hermes approvals {name}`" in manual
