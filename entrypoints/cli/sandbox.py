@@ -24,7 +24,7 @@ from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayE
 from canon_hermes_plugin.infrastructure.sandbox.model import ScriptedModel
 from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
 from canon_hermes_plugin.infrastructure.sandbox.server import DIRECT, LoopbackCanon
-from canon_hermes_plugin.infrastructure.sandbox.session import Chat, ForeignAgent
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat, ForeignAgent, LateError
 from canon_hermes_plugin.infrastructure.sandbox.transcript import Line, Transcript
 
 PERSON = "user_dana"
@@ -82,6 +82,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Starts a stand-in for Canon, a scripted model and the installed Hermes gateway on a throw-away home. With --say it
     sends your text as a person, prints the conversation and exits; without it, it gives you a prompt until Ctrl-C.
     """
+    if any(not text.strip() for text in say):
+        raise click.UsageError("--say needs a text.")
+    if say and no_gateway:
+        raise click.UsageError("--say cannot go with --no-gateway: write at its prompt once your gateway is connected.")
     model = _model_choice(model_url, model_name, api_key_env)
     options = SandboxOptions(say, model, keep, streaming, port, timeout, gateway=not no_gateway)
     screen = Screen()
@@ -89,7 +93,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         try:
             (_run if options.gateway else _run_without_gateway)(options, screen)
         except GatewayError as error:
-            _fail(str(error), error.log)
+            _fail(_explained(error, options), error.log)
         except KeyboardInterrupt:
             if say:
                 raise click.exceptions.Exit(130) from None
@@ -199,7 +203,7 @@ def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
             except GatewayError as error:
                 if not chat.gateway.running:
                     raise
-                screen.line(f"{printable(str(error))}. Write on, or leave with Ctrl-C.", "red")
+                screen.line(f"{printable(_explained(error, options))}. Write on, or leave with Ctrl-C.", "red")
 
 
 def _act(person: Participant, typed: str, screen: Screen) -> None:
@@ -258,6 +262,12 @@ class _Printer:
         who, text = printable(line.who).replace("\n", " "), printable(line.text)
         mark = "\u00b7" if self._screen.unicode else "-"
         return f"  {mark} {who}: {text}" if line.kind in {"note", "done"} else f"{who}: {text}"
+
+
+def _explained(error: GatewayError, options: SandboxOptions) -> str:
+    """Return the error's text, with the way to more patience when the time of ``--timeout`` ran out."""
+    late = isinstance(error, LateError) and error.limit == options.timeout
+    return f"{error}; --timeout SECONDS waits longer" if late else str(error)
 
 
 def _fail(message: str, log: str) -> NoReturn:

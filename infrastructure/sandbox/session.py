@@ -25,6 +25,14 @@ Result = TypeVar("Result")
 _conversations = count(1)
 
 
+class LateError(GatewayError):
+    """What was waited for did not come within ``limit`` seconds; the gateway lives."""
+
+    def __init__(self, message: str, log: str, limit: float) -> None:
+        super().__init__(message, log)
+        self.limit = limit
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the agent posted for one message: every durable message up to and including the one that ended the turn."""
@@ -126,7 +134,8 @@ class Chat:
         """Wait for a condition on Canon, as long as the gateway lives.
 
         Raises:
-            GatewayError: with ``complaint``, what Canon saw and the end of the gateway's log.
+            GatewayError: with ``complaint``, what Canon saw and the end of the gateway's log; a LateError when only the
+                time ran out.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -137,7 +146,7 @@ class Chat:
                     raise GatewayError("the gateway ended on its own", self.gateway.log()) from late
                 if time.monotonic() >= deadline:
                     seen = f"{complaint} within {timeout:g} s ({self.canon.summary()})"
-                    raise GatewayError(seen, self.gateway.log()) from late
+                    raise LateError(seen, self.gateway.log(), timeout) from late
 
     def _open(self, kind: str, *user_ids: str) -> str:
         conversation_id = f"conv_{kind}_{next(_conversations)}"

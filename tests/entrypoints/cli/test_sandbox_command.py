@@ -21,10 +21,13 @@ def run(*arguments, **environment):
         (("--model-url", "http://x", "--model", "m", "--api-key-env", "SANDBOX_NO_SUCH_KEY"), "SANDBOX_NO_SUCH_KEY"),
         (("--model-url", "notaurl", "--model", "m"), "notaurl: not an http or https URL"),
         (("--port", "70000"), "70000"),
+        (("--say", "hi", "--say", " "), "--say needs a text"),
+        (("--no-gateway", "--say", "hi"), "--say cannot go with --no-gateway"),
     ],
 )
 def test_contradictory_options_are_refused_before_anything_starts(monkeypatch, arguments, complaint):
-    monkeypatch.setattr(sandbox, "_run", lambda *_: pytest.fail("started"))
+    for start in ("_run", "_run_without_gateway"):
+        monkeypatch.setattr(sandbox, start, lambda *_: pytest.fail("started"))
     result = run(*arguments)
     assert result.exit_code == 2
     assert complaint in result.output
@@ -104,6 +107,18 @@ def test_without_a_gateway_it_prints_the_environment_for_one_and_waits(monkeypat
     assert result.exit_code == 0
     assert f"CANON_API_KEY={seen['key']}" in result.output
     assert seen["running"]
+
+
+@pytest.mark.parametrize(("limit", "hint"), [("7", True), ("8", False)])
+def test_the_text_of_a_time_out_names_the_option_that_set_it(monkeypatch, limit, hint):
+    def run_out(*_):
+        raise sandbox.LateError("no complete answer", "the log", 7.0)
+
+    monkeypatch.setattr(sandbox, "_run", run_out)
+    result = run("--say", "hi", "--timeout", limit)
+    assert result.exit_code == 1
+    assert "no complete answer" in result.output
+    assert ("--timeout SECONDS waits longer" in result.output) == hint
 
 
 class _Gateway:

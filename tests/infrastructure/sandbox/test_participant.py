@@ -8,7 +8,7 @@ from canon_hermes_plugin.infrastructure.sandbox import demos
 from canon_hermes_plugin.infrastructure.sandbox.gateway import GatewayError
 from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
 from canon_hermes_plugin.infrastructure.sandbox.server import DIRECT, LoopbackCanon
-from canon_hermes_plugin.infrastructure.sandbox.session import Chat
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat, LateError
 from canon_hermes_plugin.infrastructure.sandbox.transcript import Transcript
 
 FINAL = {"turnSemantics": "turn_complete", "turnComplete": True}
@@ -85,8 +85,9 @@ def test_chosen_silence_is_an_end_and_an_unexplained_one_is_a_failure(canon, age
     quick = Participant(Chat(canon, Gateway()), DIRECT, timeout=0.1)
     agent.turn("thinking")
     agent.turn("completed")
-    with pytest.raises(GatewayError, match="no complete answer") as caught:
+    with pytest.raises(LateError, match="no complete answer") as caught:
         quick.follow()
+    assert caught.value.limit == 0.1
     assert caught.value.log == "the log"
 
 
