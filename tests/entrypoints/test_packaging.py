@@ -12,6 +12,7 @@ from importlib.metadata import entry_points, requires, version
 from pathlib import Path
 
 import pytest
+from canon_hermes_plugin.infrastructure.sandbox.demos import DEMOS
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +130,13 @@ def test_no_module_uses_the_bare_folder_names() -> None:
         if bare.search(path.read_text(encoding="utf-8"))
     ]
     assert guilty == []
+
+
+@in_checkout
+@pytest.mark.parametrize("page", ["README.md", "docs/sandbox.md"])
+def test_the_pages_for_newcomers_name_every_demonstration(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [demo.name for demo in DEMOS if f"`demo {demo.name}`" not in text] == []
 
 
 @in_checkout
