@@ -3,6 +3,8 @@
 Every function acts in the current conversation and asks the human of the current turn: there is no way to name another
 conversation or person. The async ones may be awaited on any event loop and never block it. Importing this module loads
 neither the host nor the HTTP client.
+
+Canon's refusals are ``CanonApiError``: ``from canon_hermes_plugin.ports.errors import CanonApiError``.
 """
 
 from __future__ import annotations
@@ -75,7 +77,10 @@ def current_canon_turn(*, require_human: bool = False) -> CanonTurnContext:
     """
     snapshot = _snapshot()
     if snapshot.platform != "canon" or not snapshot.conversation_id:
-        raise RuntimeError("This code does not run inside a Canon turn")
+        raise RuntimeError(
+            "This code does not run inside a Canon turn: call it from a tool handler during a turn, "
+            "or use the canon_turn fixture in tests"
+        )
     if require_human and not snapshot.user_id:
         raise RuntimeError("No human triggered this Canon turn, so nobody can be asked")
     return CanonTurnContext(
@@ -111,18 +116,20 @@ async def request_card_for_current_human(
 
     Args:
         card: a ``canon.card.v1`` object with at least one action.
-        timeout_seconds: 5 to 1,800.
-        native: opaque data of the caller, sent along.
+        timeout_seconds: 5 to 1,800; what lies outside is clamped to the nearer bound, what is no number means the
+            default of 300 (interactions §4.1).
+        native: opaque data of the caller, a mapping, sent along.
 
     Returns:
         The answer (``status``, ``actionId``, ``values``, ``respondedBy``, …), or ``status: timeout``.
 
     Raises:
-        ValueError: the card is no object, is not valid, or has no action.
+        ValueError: the card is no object, is not valid, or has no action; ``native`` is no mapping.
         RuntimeError: no human triggered this turn, or Canon routed the card to, or was answered by, somebody else.
-        CanonApiError: Canon refused.
+        CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
     _check_card(card, actions=True)
+    _check_native(native)
     turn = current_canon_turn(require_human=True)
     result = await _ask_card(card, turn, native, timeout_seconds, wait=True)
     asked = cast("Mapping[str, Any]", result.get("request") or {}).get("responseUserId")
@@ -134,12 +141,17 @@ async def request_card_for_current_human(
 async def send_card_to_current_conversation(card: object, *, native: dict[str, Any] | None = None) -> dict[str, Any]:
     """Show a card without actions in this turn's conversation; returns at once.
 
+    Args:
+        card: a ``canon.card.v1`` object without actions.
+        native: opaque data of the caller, a mapping, sent along.
+
     Raises:
-        ValueError: the card is no object, is not valid, or has an action.
+        ValueError: the card is no object, is not valid, or has an action; ``native`` is no mapping.
         RuntimeError: this is no Canon turn.
-        CanonApiError: Canon refused.
+        CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
     _check_card(card, actions=False)
+    _check_native(native)
     return await _ask_card(card, current_canon_turn(), native, 300, wait=False)
 
 
@@ -152,7 +164,7 @@ async def upload_media_for_current_conversation(
         RuntimeError: this is no Canon turn.
         TypeError: ``data`` is not ``bytes``.
         ValueError: ``data`` is empty or larger than 10,485,760 bytes, or ``mime_type`` has no ``/``.
-        CanonApiError: Canon refused.
+        CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
     turn = current_canon_turn()
     if not _is_bytes(data):
@@ -184,12 +196,13 @@ async def request_detached_approval_for_current_human(
         question: what is to be decided; title or question is needed.
         options: up to 8 options to show; the answer is allow or deny all the same.
         context: a text, or up to 6 rows of label and value.
-        timeout_seconds: 5 to 259,200 (72 hours, the default).
+        timeout_seconds: 5 to 259,200 (72 hours, the default); what lies outside is clamped to the nearer bound, what
+            is no number means the default (interactions §4.1).
 
     Raises:
         RuntimeError: no human triggered this turn, the ledger cannot be used, or Canon asked somebody else.
         ValueError: neither title nor question has text.
-        CanonApiError: Canon refused.
+        CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
     turn = current_canon_turn(require_human=True)
     from canon_hermes_plugin.domain.approvals.creation import ApprovalOrder
@@ -219,7 +232,7 @@ async def check_detached_approval(approval_id: str) -> dict[str, Any]:
         ValueError: ``approval_id`` is blank.
         RuntimeError: this is no Canon turn, or the ledger cannot be used.
         PermissionError: the approval belongs to another conversation; nothing was asked.
-        CanonApiError: Canon could not be asked.
+        CanonApiError: Canon could not be asked; import it from ``canon_hermes_plugin.ports.errors``.
     """
     wanted = str(approval_id).strip()
     if not wanted:
@@ -275,4 +288,13 @@ def _check_card(card: object, *, actions: bool) -> None:
     if not verdict["ok"]:
         raise ValueError("the card is not valid: " + "; ".join(verdict["errors"]))
     if interactive(cast("object", card)) is not actions:
-        raise ValueError("the card needs an action" if actions else "the card must not have actions")
+        raise ValueError(
+            "the card needs an action: use send_card_to_current_conversation to only show one"
+            if actions
+            else "the card must not have actions: use request_card_for_current_human to ask with one"
+        )
+
+
+def _check_native(native: object) -> None:
+    if native is not None and not isinstance(native, Mapping):
+        raise ValueError(f"native must be a mapping, not {type(native).__name__}")

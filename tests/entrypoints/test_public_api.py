@@ -260,6 +260,34 @@ async def test_a_shown_card_names_no_responder_and_waits_for_nobody(world):
     assert "responseUserId" not in call.subject
 
 
+@pytest.mark.parametrize("native", ["text", [1], [], "", 7])
+@pytest.mark.parametrize(
+    ("show", "card"),
+    [(api_root.request_card_for_current_human, CARD), (api_root.send_card_to_current_conversation, PLAIN)],
+)
+async def test_native_data_is_a_mapping(world, show, card, native):
+    with pytest.raises(ValueError, match="native must be a mapping, not"):
+        await show(card, native=native)
+    assert world.opened == 0
+
+
+async def test_errors_say_what_to_do_instead(world):
+    with pytest.raises(ValueError, match="needs an action: use send_card_to_current_conversation"):
+        await api_root.request_card_for_current_human(PLAIN)
+    with pytest.raises(ValueError, match="must not have actions: use request_card_for_current_human"):
+        await api_root.send_card_to_current_conversation(CARD)
+    world.snapshot = SessionSnapshot()
+    with pytest.raises(RuntimeError, match=r"inside a Canon turn: call it from a tool handler.*canon_turn fixture"):
+        api_root.current_canon_turn()
+
+
+@pytest.mark.parametrize("name", ASYNC)
+def test_who_must_catch_a_refusal_reads_where_its_class_is(name):
+    documented = inspect.getdoc(getattr(api_root, name)) or ""
+    assert "import it from ``canon_hermes_plugin.ports.errors``" in documented
+    assert ("timeout_seconds" in inspect.signature(getattr(api_root, name)).parameters) is ("clamped" in documented)
+
+
 # --- uploads --------------------------------------------------------------------------------------------------------
 
 
