@@ -45,6 +45,7 @@ class Transcript:
     _asked: int = 0
     _verbs: int = 0
     _state: tuple[str, str] = field(default=("", ""))
+    _ended: set[str] = field(default_factory=set[str])
     _cards: list[Interaction] = field(default_factory=list[Interaction])
 
     def pending(self) -> bool:
@@ -73,6 +74,7 @@ class Transcript:
             lines += self._question_lines(made)
         for message in messages:
             lines += _answer_lines(message) if message.sender_id == own else []
+        self._ended |= {str(message.metadata.get("turnId")) for message in messages if message.final}
         name = self.canon.identity.agent_name
         silenced = [verb for verb in verbs if verb["verb"] == "no_reply"]
         return lines + [Line("done", name, "chose not to answer") for _ in silenced]
@@ -84,7 +86,8 @@ class Transcript:
         if turn.get("conversationId") != self.conversation_id:
             return []
         state = (str(turn.get("turnId")), str(turn.get("state")))
-        note = _STATE_NOTES.get(state[1])
+        # The state of a turn travels beside its messages and may arrive behind the one that ended it.
+        note = None if state[0] in self._ended else _STATE_NOTES.get(state[1])
         known, self._state = self._state == state, state
         return [] if known or note is None else [Line("note", self.canon.identity.agent_name, note)]
 

@@ -188,6 +188,19 @@ def test_the_transcript_shows_each_thing_once_and_in_order(canon, agent):
     assert not transcript.pending()
 
 
+def test_no_state_of_a_turn_is_shown_behind_the_message_that_ended_it(canon, agent):
+    transcript = Transcript(canon, DIRECT)
+    agent.turn("thinking")
+    agent.post("hi", turnId="t")
+    assert [line.text for line in transcript.news()] == ["is thinking", "hi", "turn_complete"]
+    agent.turn("streaming")
+    assert transcript.news() == []
+    agent.post("hi again", turnId="another")
+    agent.turn("streaming")
+    canon.logs.turns[-1]["turnId"] = "a third"
+    assert [line.text for line in transcript.news()] == ["is writing", "hi again", "turn_complete"]
+
+
 def test_the_demonstrated_card_is_valid():
     assert validate_card(demos._card()) == {"ok": True, "errors": []}
 
