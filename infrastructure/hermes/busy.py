@@ -6,6 +6,7 @@ would run it inside the running turn's lifecycle.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,10 @@ from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.lane import Lane
 
 _LOG = logging.getLogger(__name__)
+
+_LOOK_EVERY = 0.02
+"""Seconds between two looks for the agent of a run that has begun."""
+_LOOKS = 25
 
 
 @dataclass(slots=True)
@@ -37,9 +42,11 @@ async def decide(busy: BusyHost, lane: Lane, event: HostObject) -> BusyDecision:
     if getattr(event, "internal", False) and not host.is_command(event):
         return BusyDecision.QUEUE
     message = host.inbound_of(event)
-    agent = compat.live_agent(busy.runner, lane.key)
     by_agent = message is not None and message.user_id is None
     wish = BusyMessage(event.text or "", message.intent if message is not None else None, human=not by_agent)
+    if wish.intent == "interleave":
+        await _agent_shown(busy, lane)
+    agent = compat.live_agent(busy.runner, lane.key)
     facts = RunnerFacts(
         delegate=busy.delegate is not None,
         gate=compat.knows_runs(busy.runner),
@@ -56,6 +63,14 @@ async def decide(busy: BusyHost, lane: Lane, event: HostObject) -> BusyDecision:
         if demoted(facts):
             _LOG.info("session %s: interrupt demoted to queue", lane.key)
     return route(facts, wish).decision
+
+
+async def _agent_shown(busy: BusyHost, lane: Lane) -> None:
+    """Wait a moment for an agent that works already but is not shown yet: what it could take in need not queue."""
+    for _ in range(_LOOKS):
+        if not compat.is_starting(busy.runner, lane.key):
+            return
+        await asyncio.sleep(_LOOK_EVERY)
 
 
 async def _work_to_protect(busy: BusyHost, lane: Lane, agent: HostObject | None) -> tuple[bool | None, bool | None]:

@@ -248,6 +248,11 @@ def live_agent(runner: HostObject, key: str) -> HostObject | None:
     return agent if callable(getattr(agent, "interrupt", None)) else None
 
 
+def is_starting(runner: HostObject, key: str) -> bool:
+    """Whether the session's run has begun but the host does not show its agent yet: it looks every 50 ms."""
+    return _table(runner, "_running_agents").get(key) is not None and live_agent(runner, key) is None
+
+
 def works_for(agent: HostObject, host_session: str | None) -> bool:
     """Whether a run the host reports under this session id is the agent's own, as far as the two can be compared."""
     own = getattr(agent, "session_id", None)

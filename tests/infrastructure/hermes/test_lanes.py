@@ -126,6 +126,19 @@ async def test_interleave_steers_lifts_silence_and_releases(stage: Any) -> None:
     assert stage.forgotten == ["msg_1", "msg_2"], "the trusted media of everything in the lifecycle is dropped (H23)"
 
 
+async def test_interleave_reaches_a_run_whose_agent_the_host_does_not_show_yet(stage: Any) -> None:
+    built = stage.runner.building = asyncio.Event()
+    await stage.say(1)
+    await until(lambda: KEY in stage.runner._running_agents)
+    asyncio.get_running_loop().call_later(0.1, built.set)
+    await stage.say(2, intent="interleave")
+    agent = await stage.running("text 1")
+    assert agent.steered == ["text 2"]
+    assert stage.lanes.queue_depth(KEY) == 0
+    agent.done.set()
+    await stage.idle()
+
+
 async def test_another_agents_interleaved_text_reaches_the_run_and_leaves_its_silence(stage: Any) -> None:
     await stage.say(1)
     agent = await stage.running("text 1")
