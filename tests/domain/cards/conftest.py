@@ -44,6 +44,11 @@ class Break:
     key: str = ""  # an unknown key the error must quote
     cascades: bool = False  # a wrong type makes the keys that depend on it wrong too
 
+    @property
+    def removes(self) -> bool:
+        """Whether the change takes a key away instead of giving it another value."""
+        return self.value is ABSENT
+
     def of(self, card: dict[str, Any]) -> dict[str, Any]:
         broken = copy.deepcopy(card)
         node: Any = broken
