@@ -10,7 +10,7 @@ import itertools
 import mimetypes
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 from canon_hermes_plugin.domain.cards.interactive import interactive
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
@@ -100,7 +100,11 @@ class FakeCanon:
 
         Returns:
             The id of the message.
+
+        Raises:
+            TypeError: an attachment is no pair of a name and bytes.
         """
+        check_attachments(attachments)
         message_id = f"msg-{next(self._numbers)}"
         where = self._conversation(conversation or f"with-{by}", by)
         message = {
@@ -144,7 +148,11 @@ class FakeCanon:
         self._plan(Plan("card", lambda made: _is_card(made, card), answer, by, after))
 
     def approves(self, request: Mapping[str, Any] | str | None = None, *, by: str | None = None) -> None:
-        """Let the person asked (or ``by``) allow an approval: ``request`` or its id; the open or next one if none."""
+        """Let the person asked (or ``by``) allow an approval: ``request`` or its id; the open or next one if none.
+
+        Raises:
+            ValueError: nobody was ever asked for this approval.
+        """
         self._decide("allow", request, by)
 
     def denies(self, request: Mapping[str, Any] | str | None = None, *, by: str | None = None) -> None:
@@ -170,6 +178,11 @@ class FakeCanon:
         missed, self._memory.missed = self._memory.missed, []
         for event in missed:
             self._send(event)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether :meth:`goes_down` was called and :meth:`comes_back` was not."""
+        return self._memory.down
 
     # --- what people saw --------------------------------------------------------------------------------------------
 
@@ -234,6 +247,9 @@ class FakeCanon:
 
     def _decide(self, decision: str, request: Mapping[str, Any] | str | None, by: str | None) -> None:
         wanted = request.get("approvalId") if isinstance(request, Mapping) else request
+        asked = [identifier for kind, identifier in self.twin.interactions.requests if kind == "approval"]
+        if request is not None and wanted not in asked:
+            raise ValueError(f"there is no approval {wanted!r}; asked for: {', '.join(asked) or 'none yet'}")
 
         def fits(made: Interaction) -> bool:
             return wanted in {None, made.body.get("approvalId")}
@@ -290,6 +306,20 @@ class FakeCanon:
             self._memory.missed.append(event)
         else:
             self._parts.stream.emit(event)
+
+
+def check_attachments(attachments: object) -> None:
+    """Raise TypeError unless these are attachments, saying what one is."""
+    items = cast("Sequence[object]", attachments) if isinstance(attachments, list | tuple) else [attachments]
+    for item in items:
+        match item:
+            case (str(), bytes()):
+                pass
+            case _:
+                raise TypeError(
+                    f'an attachment is a file name and its bytes, such as ("a.pdf", b"%PDF-1.7"), not {item!r:.80}; '
+                    "attachments is a list of them"
+                )
 
 
 def _is_open(kind: str, made: Interaction) -> bool:

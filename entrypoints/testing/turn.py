@@ -11,7 +11,7 @@ from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat
 from canon_hermes_plugin.ports.host import SessionSnapshot
-from canon_hermes_plugin.testing.canon import Attachment, FakeCanon
+from canon_hermes_plugin.testing.canon import Attachment, FakeCanon, check_attachments
 from canon_hermes_plugin.testing.host import ScriptedHost
 from canon_hermes_plugin.testing.script import Stage
 
@@ -57,14 +57,16 @@ class CanonTurn:
         """End the open turn; let ``by`` write ``text`` and enter the turn it starts.
 
         Raises:
-            RuntimeError: the message started no turn.
+            TypeError: an attachment is no pair of a name and bytes.
+            RuntimeError: the message started no turn; the text says why, where that is known.
         """
+        check_attachments(attachments)
         self.end()
         self._over, before = asyncio.Event(), len(self._host.opened)
         self._host.runs(self._wait)
         self._canon.says(text, by=by, conversation=conversation, attachments=attachments)
         if len(self._host.opened) != before + 1:
-            raise RuntimeError("the message started no turn")
+            raise RuntimeError(f"the message started no turn{self._why(text, conversation or f'with-{by}')}")
         bound = [*bind_session(self._host.sessions[-1]), current_turn.set(self.turn)]
         self._baseline = self._baseline or [(token.var, _before(token)) for token in bound]
         return self
@@ -99,6 +101,15 @@ class CanonTurn:
         self._stage = None
         self._leave()
         self._canon.call(self._over.set)
+
+    def _why(self, text: str, conversation: str) -> str:
+        if self._canon.is_down:
+            return ": Canon is down; call canon.comes_back() first"
+        if text.lstrip().startswith("/"):
+            return ": a text that begins with / is a command for the host"
+        if conversation in self._host.busy_conversations():
+            return f" of its own: another one is running in {conversation}"
+        return ""
 
     def _leave(self) -> None:
         for variable, value in self._baseline:

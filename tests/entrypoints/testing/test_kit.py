@@ -156,6 +156,42 @@ def test_outside_of_the_fixture_there_is_no_turn(canon_hermes):
         current_canon_turn()
 
 
+@pytest.mark.parametrize("attachments", [["a.pdf"], "a.pdf", [("a.pdf", "text")], ("a.pdf", b"%PDF"), [b"%PDF"]])
+def test_what_is_no_attachment_is_told_what_one_is(canon, canon_turn, attachments):
+    with pytest.raises(TypeError, match="an attachment is a file name and its bytes"):
+        canon_turn("see attached", attachments=attachments)
+    with pytest.raises(TypeError, match="an attachment is a file name and its bytes"):
+        canon.says("see attached", attachments=attachments)
+    assert current_canon_turn().user_id == "dana"  # the open turn stays open
+
+
+def test_a_turn_that_did_not_start_says_why_in_an_outage(canon, canon_turn):
+    canon.goes_down()
+    with pytest.raises(RuntimeError, match="started no turn: Canon is down"):
+        canon_turn("anybody?")
+
+
+def test_a_turn_that_did_not_start_says_why_for_a_command(canon_turn):
+    with pytest.raises(RuntimeError, match=r"started no turn: .* is a command"):
+        canon_turn("/help")
+
+
+def test_a_turn_that_did_not_start_says_why_behind_another(canon, canon_hermes):
+    canon_hermes.host.waits(60)
+    canon.says("one")
+    with pytest.raises(RuntimeError, match="another one is running in with-dana"):
+        canon_hermes.turn()("two")
+
+
+@pytest.mark.parametrize("request_", ["hermes-none", {}, {"approvalId": "hermes-none"}])
+async def test_nobody_decides_what_nobody_asked(canon, canon_turn, request_):
+    with pytest.raises(ValueError, match=r"there is no approval .*none yet"):
+        canon.approves(request_)
+    asked = await request_detached_approval_for_current_human(title="Pay invoice 7")
+    with pytest.raises(ValueError, match=asked["approvalId"]):
+        canon.denies(request_)
+
+
 def test_the_agents_words_of_an_open_turn_are_seen_when_it_ends(canon, canon_turn):
     canon_turn.says("Paid.")
     assert canon.texts() == []
