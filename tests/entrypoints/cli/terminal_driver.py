@@ -44,7 +44,12 @@ class Session:
         self.type(line)
 
     def interrupt(self):
+        """Press Ctrl-C; once more, like a person, when it fell between the prompt and the terminal's wait for a key."""
         os.killpg(self.process.pid, signal.SIGINT)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGINT)
 
     def end(self, seconds=60):
         """Read to the end; return the exit code and what was not expected yet."""
