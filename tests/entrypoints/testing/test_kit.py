@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from canon_hermes_plugin import (
@@ -334,6 +335,20 @@ def test_card(canon, canon_turn):
     canon.answers(action="pay")
     assert asyncio.run(request_card_for_current_human(CARD))["actionId"] == "pay"
 """
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "testing.md"
+
+
+@pytest.mark.skipif(not DOCS.is_file(), reason="the documents are not beside the tests")
+def test_the_first_example_of_the_documents_runs_as_it_is_written(tmp_path):
+    example = DOCS.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "test_example.py").write_text(example, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, encoding="utf-8")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
 MARKED = """
 import pytest
 
