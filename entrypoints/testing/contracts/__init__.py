@@ -14,7 +14,7 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{name}"
-        for name in ("base", "canon_api", "canon_stream", "ledger", "profiles", "registration", "time")
+        for name in ("base", "canon_api", "canon_stream", "ledger", "media", "profiles", "registration", "time")
     )
 )
 
@@ -22,6 +22,12 @@ from canon_hermes_plugin.testing.contracts.base import Contract, Driver, on_a_lo
 from canon_hermes_plugin.testing.contracts.canon_api import CanonApiContract, CanonApiDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.canon_stream import CanonStreamContract, CanonStreamDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.ledger import LedgerDriver, LedgerStoreContract  # noqa: E402
+from canon_hermes_plugin.testing.contracts.media import (  # noqa: E402
+    MediaCacheContract,
+    MediaCacheDriver,
+    MediaFetcherContract,
+    MediaFetcherDriver,
+)
 from canon_hermes_plugin.testing.contracts.profiles import (  # noqa: E402
     PendingRegistrationsContract,
     ProfileStoreContract,
@@ -40,6 +46,10 @@ __all__ = [
     "IdSourceContract",
     "LedgerDriver",
     "LedgerStoreContract",
+    "MediaCacheContract",
+    "MediaCacheDriver",
+    "MediaFetcherContract",
+    "MediaFetcherDriver",
     "PendingRegistrationsContract",
     "ProfileStoreContract",
     "RegistrationContract",
