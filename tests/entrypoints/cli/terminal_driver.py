@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -45,11 +46,21 @@ class Session:
 
     def interrupt(self):
         """Press Ctrl-C; once more, like a person, when it fell between the prompt and the terminal's wait for a key."""
+        self._wait_until_it_waits()
         os.killpg(self.process.pid, signal.SIGINT)
         try:
             self.process.wait(15)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGINT)
+
+    def _wait_until_it_waits(self):
+        """A person reads the question first: return when the process has slept for a while, at most 10 s."""
+        state, asleep = Path(f"/proc/{self.process.pid}/stat"), 0
+        for _ in range(500):
+            if not state.exists() or asleep >= 10:
+                return
+            asleep = asleep + 1 if state.read_text(encoding="utf-8").rsplit(") ", 1)[1].startswith("S") else 0
+            time.sleep(0.02)
 
     def end(self, seconds=60):
         """Read to the end; return the exit code and what was not expected yet."""
