@@ -25,13 +25,13 @@ _CURSOR = " ▉"
 
 
 class ThreadWatch(Protocol):
-    """Told about worker threads, so that made-up time does not pass them by."""
+    """Told about worker threads, so that made-up time does not pass them by. Called on the loop."""
 
-    def thread_begins(self) -> None:
-        """A thread starts to work."""
+    def thread_begins(self, context: contextvars.Context) -> Any:  # noqa: ANN401 - whatever names the thread to it
+        """A thread starts to work in ``context``; returns what :meth:`thread_ends` is told."""
         ...
 
-    def thread_ends(self) -> None:
+    def thread_ends(self, worker: Any) -> None:  # noqa: ANN401 - see above
         """It has ended."""
         ...
 
@@ -126,6 +126,12 @@ class ScriptedHost:
     def runs(self, step: Step) -> Script:
         """Let the next turn do anything; see :meth:`Script.runs`."""
         return self._scripts.new().runs(step)
+
+    def plays_first(self, step: Step) -> Callable[[], None]:
+        """Let the very next turn do ``step`` alone, whatever else is scripted; returns what withdraws it."""
+        script = Script().runs(step)
+        self._scripts.first(script)
+        return lambda: self._scripts.withdraw(script)
 
     # --- ports.host -------------------------------------------------------------------------------------------------
 
@@ -301,13 +307,18 @@ class ScriptedTurn:
 
     async def _on_thread(self, tool: Callable[[], Any]) -> None:
         context = contextvars.copy_context()
-        if self._threads is not None:
-            self._threads.thread_begins()
-        try:
-            await asyncio.get_running_loop().run_in_executor(None, lambda: context.run(tool))
-        finally:
-            if self._threads is not None:
-                self._threads.thread_ends()
+        watch = self._threads
+        worker = watch.thread_begins(context) if watch is not None else None
+        thread = asyncio.get_running_loop().run_in_executor(None, context.run, tool)
+
+        def ended(thread: asyncio.Future[Any]) -> None:
+            if not thread.cancelled():
+                thread.exception()  # a run that was interrupted meanwhile does not ask for it
+            if watch is not None:
+                watch.thread_ends(worker)
+
+        thread.add_done_callback(ended)
+        await asyncio.shield(thread)  # an interrupted run leaves its thread at work
 
 
 def session_of(key: str, message: InboundMessage) -> SessionSnapshot:

@@ -148,7 +148,7 @@ class ToolClock:
 
     async def sleep(self, seconds: float) -> None:
         # Real time never stands still between two looks at a clock: neither may this one.
-        await asyncio.to_thread(self._machine.advance, max(0.001, seconds), heed_threads=False)
+        await asyncio.to_thread(self._machine.wait, max(0.001, seconds))
 
 
 @final
@@ -181,6 +181,7 @@ class _OnLoop:
 
         async def call(*arguments: object, **options: object) -> object:
             work = method(*arguments, **options)
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._machine.loop))
+            waiting = self._machine.loop.waiting(work)
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(waiting, self._machine.loop))
 
         return call

@@ -91,6 +91,15 @@ class Scripts:
         self.waiting.append(Script())
         return self.waiting[-1]
 
+    def first(self, script: Script) -> None:
+        """Let ``script`` be the next one, before those that wait."""
+        self.waiting.insert(0, script)
+
+    def withdraw(self, script: Script) -> None:
+        """Forget a script unless it was taken out already."""
+        if script in self.waiting:
+            self.waiting.remove(script)
+
     def next(self) -> Script:
         """Take out the next script."""
         return self.waiting.pop(0) if self.waiting else Script()

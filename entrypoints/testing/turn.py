@@ -63,8 +63,11 @@ class CanonTurn:
         check_attachments(attachments)
         self.end()
         self._over, before = asyncio.Event(), len(self._host.opened)
-        self._host.runs(self._wait)
-        self._canon.says(text, by=by, conversation=conversation, attachments=attachments)
+        withdraw = self._host.plays_first(self._wait)
+        try:
+            self._canon.says(text, by=by, conversation=conversation, attachments=attachments)
+        finally:
+            withdraw()  # a turn that starts later, or somebody else's, is not this one
         if len(self._host.opened) != before + 1:
             raise RuntimeError(f"the message started no turn{self._why(text, conversation or f'with-{by}')}")
         bound = [*bind_session(self._host.sessions[-1]), current_turn.set(self.turn)]

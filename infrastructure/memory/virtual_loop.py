@@ -1,7 +1,8 @@
 """An event loop whose time is made up: it passes when everything waits, and no further than it may.
 
 Every timer of asyncio, time limits included, runs on it, so hours pass in milliseconds and the same run gives the same
-order every time. It refuses to know what runs on it.
+order every time. While a thread does real work for the loop, time stands still, however long the work takes: what the
+thread reads on the clock does not depend on the machine. It refuses to know what runs on it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import math
 import selectors
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
 _T = TypeVar("_T")
 
 PATIENCE = 10.0
 """Real seconds a caller waits for the loop, and the loop for its threads, before something is stuck."""
+
+THREADS = 64
+"""Threads at once. They mostly sleep; one that had to wait for another's end would hold the time it waits for."""
 
 
 class StuckError(RuntimeError):
@@ -43,49 +49,114 @@ class _TimeSkipper(selectors.DefaultSelector):
         return ready
 
 
+@dataclass(eq=False, slots=True)
+class Worker:
+    """A thread that works for a loop.
+
+    Attributes:
+        waits: what it waits for on the loop right now; it does real work while this is 0.
+        wakes: when its sleeps end, in the loop's time.
+    """
+
+    waits: int
+    wakes: list[float]
+
+
+_WORKER: ContextVar[Worker | None] = ContextVar("canon_testing_worker", default=None)
+"""The worker whose code this is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Somebody who waits until nothing is left to do before time passes on.
+
+    Attributes:
+        done: is resolved then.
+        heed_threads: wait for the workers' ends as well.
+    """
+
+    done: Future[None]
+    heed_threads: bool
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """The loop. ``limit`` is how far its time may pass by itself, in seconds; infinite by default."""
 
     def __init__(self, limit: float = math.inf) -> None:
         self.limit = limit
         self._now = 0.0
-        self._idle: list[tuple[Future[None], bool]] = []
-        self._busy = 0
+        self._resting: list[_Rest] = []
+        self._workers: set[Worker] = set()
         super().__init__(_TimeSkipper(self))
+        self.set_default_executor(ThreadPoolExecutor(THREADS, "canon-testing-worker"))
 
     def time(self) -> float:
         return self._now
 
     def skip(self, timeout: float | None) -> bool:
         """Let time pass to the next timer, which is ``timeout`` seconds away; ``False`` when it may not."""
+        if any(not worker.waits for worker in self._workers):
+            return False
         target = math.inf if timeout is None else max(self._now + timeout, math.nextafter(self._now, math.inf))
-        threads = self._busy and self.limit == math.inf
-        if target <= self.limit and target < math.inf and not threads:
+        if target <= max(self.limit, self._granted()) and target < math.inf:
             self._now = target
             return True
         if self.limit < math.inf:
             self._now = max(self._now, self.limit)
-            self._report_idle()
+            self._report_rest()
         return False
 
     def pass_time(self, seconds: float, done: Future[None], *, heed_threads: bool) -> None:
         """Let ``seconds`` more pass; ``done`` is resolved when they have and nothing is ready to run any more."""
         self.limit = max(self.limit, self._now) + seconds
-        self._idle.append((done, heed_threads))
+        self._resting.append(_Rest(done, heed_threads))
 
-    def thread_begins(self) -> None:
-        """A thread works for this loop: it is not idle meanwhile."""
-        self._busy += 1
+    # --- threads that work for the loop; all but `waiting` is called on it ------------------------------------------
 
-    def thread_ends(self) -> None:
+    def thread_begins(self, context: Context) -> Worker:
+        """A thread works for this loop in ``context``: time stands still unless the thread waits on the loop."""
+        worker = Worker(0, [])
+        self._workers.add(worker)
+        context.run(_WORKER.set, worker)
+        return worker
+
+    def thread_ends(self, worker: Worker) -> None:
         """The thread's work is over."""
-        self._busy -= 1
+        self._workers.discard(worker)
 
-    def _report_idle(self) -> None:
-        ready = [(done, heed) for done, heed in self._idle if not (heed and self._busy)]
-        self._idle = [item for item in self._idle if item not in ready]
-        for done, _ in ready:
-            done.set_result(None)
+    async def waiting(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run ``work`` for the calling worker, if it is one: time may pass meanwhile."""
+        worker = _WORKER.get()
+        if worker is None:
+            return await work
+        worker.waits += 1
+        try:
+            return await work
+        finally:
+            worker.waits -= 1
+
+    async def sleep(self, seconds: float) -> None:
+        """Let ``seconds`` pass for the calling worker; whoever heeds threads grants it the time."""
+        worker, wake = _WORKER.get(), self._now + seconds
+        if worker is not None:
+            worker.wakes.append(wake)
+        try:
+            await self.waiting(asyncio.sleep(seconds))
+        finally:
+            if worker is not None:
+                worker.wakes.remove(wake)
+
+    def _granted(self) -> float:
+        """Return how far time may pass for sleeping workers."""
+        wakes = [wake for worker in self._workers for wake in worker.wakes]
+        heeded = any(rest.heed_threads for rest in self._resting)
+        return min(wakes) if wakes and heeded else self._now
+
+    def _report_rest(self) -> None:
+        ready = [rest for rest in self._resting if not (rest.heed_threads and self._workers)]
+        self._resting = [rest for rest in self._resting if rest not in ready]
+        for rest in ready:
+            rest.done.set_result(None)
 
 
 @final
@@ -133,12 +204,26 @@ class LoopThread:
             future.cancel()
             raise
 
-    def advance(self, seconds: float = 0.0, *, heed_threads: bool = True) -> None:
-        """Let time pass and return when nothing is left to do before it passes on.
+    def advance(self, seconds: float = 0.0) -> None:
+        """Let time pass and return when nothing is left to do before it passes on, threads included.
 
         Raises:
             TimeoutError: the loop does not come to rest.
         """
+        self._pass_time(seconds, heed_threads=True)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for the caller: one of the loop's workers, or somebody who drives the loop.
+
+        Raises:
+            TimeoutError: the loop does not come to rest.
+        """
+        if _WORKER.get() is None:
+            self._pass_time(seconds, heed_threads=False)
+        else:
+            asyncio.run_coroutine_threadsafe(self.loop.sleep(seconds), self.loop).result(PATIENCE)
+
+    def _pass_time(self, seconds: float, *, heed_threads: bool) -> None:
         done: Future[None] = Future()
         self.loop.call_soon_threadsafe(lambda: self.loop.pass_time(seconds, done, heed_threads=heed_threads))
         done.result(PATIENCE)

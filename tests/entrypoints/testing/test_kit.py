@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,58 @@ def test_a_turn_that_did_not_start_says_why_behind_another(canon, canon_hermes):
     canon.says("one")
     with pytest.raises(RuntimeError, match="another one is running in with-dana"):
         canon_hermes.turn()("two")
+
+
+@pytest.mark.parametrize("text", ["/help", "two"])
+def test_a_turn_that_did_not_start_leaves_the_next_turn_alone(canon, canon_hermes, text):
+    canon_hermes.host.waits(60)
+    canon.says("one")
+    with pytest.raises(RuntimeError, match="started no turn"):
+        canon_hermes.turn()(text)
+    canon_hermes.host.says("three is free")
+    canon.says("three", by="olga")
+    canon_hermes.advance(60)
+    assert canon.texts() == ["three is free"]
+    assert canon_hermes.host.busy_conversations() == set(), "nobody waits for a test that gave up"
+
+
+def test_a_script_that_was_written_before_belongs_to_the_turn_after_the_tests_own(canon, canon_hermes, canon_turn):
+    canon_hermes.host.says("later")
+    canon_turn("now")
+    canon_turn.says("mine")
+    canon_turn.end()
+    assert canon.texts() == ["mine"]
+    canon.says("and now?")
+    assert canon.texts() == ["mine", "later"]
+
+
+@pytest.mark.parametrize("real", [0.0, 0.05])
+def test_what_a_tool_sees_of_time_does_not_depend_on_how_long_it_really_works(canon, canon_hermes, real):
+    start, seen = canon_hermes.clock.monotonic(), []
+
+    def now():
+        time.sleep(real)
+        seen.append(canon_hermes.clock.monotonic() - start)
+
+    async def ask():
+        now()
+        await send_card_to_current_conversation(PLAIN)
+        now()
+        answer = await request_card_for_current_human(CARD, timeout_seconds=300)
+        now()
+        return answer["actionId"]
+
+    canon.answers(CARD, "pay", after=45)
+    script = canon_hermes.host.waits(10).calls_tool(ask).says("done")
+    canon_hermes.host.says("at once")
+    canon.says("pay it?")
+    canon.says("hello", by="olga")
+    canon_hermes.advance(600)
+    assert script.results == ["pay"]
+    assert seen[:2] == [10, 10]
+    assert 55 <= seen[2] < 57
+    assert canon_hermes.clock.monotonic() - start == 600
+    assert canon.texts() == ["at once", "done"]
 
 
 @pytest.mark.parametrize("request_", ["hermes-none", {}, {"approvalId": "hermes-none"}])
