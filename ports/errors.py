@@ -13,7 +13,8 @@
     │   ├── EnvironmentUnreachableError  nobody answers there now; retryable
     │   ├── MediaError               an attachment could not be fetched or kept
     │   └── DeliveryError            a durable write did not settle
-    └── LedgerError                   the approvals ledger cannot be read or written; fails closed
+    ├── LedgerError                   the approvals ledger cannot be read or written; fails closed
+    └── OutboxError                   what is being delivered cannot be kept; it is delivered all the same
 
 Texts carry ids, statuses and what to do. They never carry a key, a token or a raw remote body: bodies travel in fields
 that no text form shows.
@@ -163,3 +164,9 @@ class LedgerError(CanonPluginError, RuntimeError):
     """The detached-approvals ledger cannot be read, trusted or written. Nothing is decided from it."""
 
     code: ClassVar[str] = "approval_ledger"
+
+
+class OutboxError(CanonPluginError, RuntimeError):
+    """The outbox cannot be read or written. What it insures is lost if the process dies, and nothing else."""
+
+    code: ClassVar[str] = "outbox"

@@ -14,7 +14,17 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{name}"
-        for name in ("base", "canon_api", "canon_stream", "ledger", "media", "profiles", "registration", "time")
+        for name in (
+            "base",
+            "canon_api",
+            "canon_stream",
+            "ledger",
+            "media",
+            "outbox",
+            "profiles",
+            "registration",
+            "time",
+        )
     )
 )
 
@@ -28,6 +38,7 @@ from canon_hermes_plugin.testing.contracts.media import (  # noqa: E402
     MediaFetcherContract,
     MediaFetcherDriver,
 )
+from canon_hermes_plugin.testing.contracts.outbox import OutboxContract, OutboxDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.profiles import (  # noqa: E402
     PendingRegistrationsContract,
     ProfileStoreContract,
@@ -50,6 +61,8 @@ __all__ = [
     "MediaCacheDriver",
     "MediaFetcherContract",
     "MediaFetcherDriver",
+    "OutboxContract",
+    "OutboxDriver",
     "PendingRegistrationsContract",
     "ProfileStoreContract",
     "RegistrationContract",
