@@ -10,11 +10,14 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import final
 
+import httpx
 from canon_hermes_plugin.infrastructure.canon.client import short_lived
 from canon_hermes_plugin.infrastructure.canon.health import RecentProofs
 from canon_hermes_plugin.ports.canon import CanonApi
 from canon_hermes_plugin.ports.profiles import Connection
 from canon_hermes_plugin.ports.time import Clock
+
+MakesTransport = Callable[[], httpx.AsyncBaseTransport | None]
 
 
 @final
@@ -25,30 +28,43 @@ class HttpAccess:
         resolve: returns whom to speak as, or raises ``CredentialsError``; may read files, so it runs in a thread.
         clock: waits between attempts.
         proofs: recent proofs of identity of this process.
+        transport: makes what replaces each client's network, for tests.
     """
 
-    def __init__(self, resolve: Callable[[], Connection], clock: Clock, proofs: RecentProofs) -> None:
+    def __init__(
+        self,
+        resolve: Callable[[], Connection],
+        clock: Clock,
+        proofs: RecentProofs,
+        transport: MakesTransport = lambda: None,
+    ) -> None:
         self._resolve = resolve
         self._clock = clock
         self._proofs = proofs
+        self._transport = transport
 
     @asynccontextmanager
     async def verified(self) -> AsyncGenerator[CanonApi, None]:
         connection = await asyncio.to_thread(self._resolve)
-        async with short_lived(connection, clock=self._clock, proofs=self._proofs) as canon:
+        async with short_lived(
+            connection, clock=self._clock, proofs=self._proofs, transport=self._transport()
+        ) as canon:
             await canon.verify()
             yield canon
 
 
 @final
 class HttpBriefAccess:
-    """Opens bounded clients for one known connection, without probes."""
+    """Opens bounded clients for one known connection, without probes; ``transport`` as in :class:`HttpAccess`."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: Connection, clock: Clock, transport: MakesTransport = lambda: None) -> None:
         self._connection = connection
         self._clock = clock
+        self._transport = transport
 
     @asynccontextmanager
     async def brief(self, seconds: float) -> AsyncGenerator[CanonApi, None]:
-        async with short_lived(self._connection, clock=self._clock, phase_seconds=seconds) as canon:
+        async with short_lived(
+            self._connection, clock=self._clock, phase_seconds=seconds, transport=self._transport()
+        ) as canon:
             yield canon

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
+from threading import Lock
 from typing import Any, cast
 
 from canon_hermes_plugin.ports.interactions import ExecChoice
 
 HostEntry = Any
 """One of the host's waiting approvals."""
+
+_ANSWERING = Lock()
 
 
 def waiting_entries(session_key: str) -> list[HostEntry] | None:
@@ -40,6 +43,11 @@ def redacted(command: str) -> str:
     """Return ``command`` without secrets, as the host's prompt shows it; unchanged when the host cannot tell."""
     redact = getattr(_module("gateway.run"), "_redact_approval_command", None)
     return str(redact(command)) if callable(redact) else command
+
+
+def redacts() -> bool:
+    """Whether :func:`redacted` gives the very words that the host's prompt shows."""
+    return callable(getattr(_module("gateway.run"), "_redact_approval_command", None))
 
 
 def settle_entry(session_key: str, entry: HostEntry, choice: ExecChoice) -> bool:
@@ -68,9 +76,17 @@ def settle_oldest(session_key: str, choice: ExecChoice) -> bool:
 
 
 def settle_clarify(clarify_id: str, text: str) -> bool:
-    """Answer one of the host's questions through its public function."""
-    resolve = getattr(_module("tools.clarify_gateway"), "resolve_gateway_clarify", None)
-    return bool(resolve(clarify_id, text)) if callable(resolve) else False
+    """Answer one of the host's questions through its public function; ``False`` when it has its answer already."""
+    module = _module("tools.clarify_gateway")
+    resolve = getattr(module, "resolve_gateway_clarify", None)
+    questions: object = getattr(module, "_entries", None)
+    with _ANSWERING:
+        # Until the asking thread wakes, the host's function would let a second answer replace the first.
+        entry = cast("dict[str, HostEntry]", questions).get(clarify_id) if isinstance(questions, dict) else None
+        answered = getattr(getattr(entry, "event", None), "is_set", None)
+        if not callable(resolve) or (callable(answered) and answered()):
+            return False
+        return bool(resolve(clarify_id, text))
 
 
 def clarify_waiting(session_key: str) -> bool:
@@ -85,7 +101,8 @@ def approval_seconds() -> float | None:
     direct = getattr(module, "_get_approval_timeout", None)
     config = getattr(module, "_get_approval_config", None)
     try:
-        if callable(direct):
+        # Both lines have the function, but on 0.18 it tells the terminal's time limit.
+        if callable(direct) and not _reads(getattr(module, "_await_gateway_decision", None), "gateway_timeout"):
             return _seconds(direct())
         settings: object = config() if callable(config) else None
         if isinstance(settings, dict):
@@ -117,6 +134,11 @@ def _module(name: str) -> HostEntry | None:
         return import_module(name)
     except ImportError:
         return None
+
+
+def _reads(function: object, name: str) -> bool:
+    """Whether a function of the host names ``name`` in its code."""
+    return name in getattr(getattr(function, "__code__", None), "co_consts", ())
 
 
 def _is_entry(entry: HostEntry) -> bool:

@@ -16,7 +16,6 @@ from canon_hermes_plugin.domain.media.captures import CapturedMedia
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat_approvals
-from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import SessionContext
 from canon_hermes_plugin.ports.interactions import BriefAccess, CanonAccess
 from canon_hermes_plugin.ports.time import Clock, IdSource
@@ -172,7 +171,7 @@ class SilenceReport:
         try:
             async with asyncio.timeout(REPORT_SECONDS), owners[0].access.brief(REPORT_SECONDS) as canon:
                 await canon.call_verb("no_reply", envelope=envelope, value=value)
-        except (CanonError, TimeoutError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - §5.7: the silence stands, whatever becomes of its report
             logger.debug("silence of %s not reported (%s)", conversation_id, type(error).__name__)
 
 

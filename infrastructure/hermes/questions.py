@@ -49,17 +49,36 @@ class OldestWait:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class GoneWait:
+    """A command the host gave up before it was put to a person: nothing is left to settle, and no other is (D2)."""
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def waiting(self) -> bool:
+        return False
+
+    def settle(self, choice: ExecChoice) -> bool:
+        del choice
+        return False
+
+
+@final
 class HermesQuestions:
     """Finds, times and settles the host's questions."""
 
     def exec_wait(self, session_key: str, command: str, taken: Collection[HostWait]) -> HostWait:
         entries = compat.waiting_entries(session_key)
-        mine = [item.entry for item in taken if isinstance(item, EntryWait)]
-        free = [entry for entry in entries or () if all(entry is not other for other in mine)]
-        if not free:
+        if entries is None:
             return OldestWait(session_key)
+        mine = [item.entry for item in taken if isinstance(item, EntryWait)]
+        free = [entry for entry in entries if all(entry is not other for other in mine)]
         named = [entry for entry in free if compat.entry_command(entry) == command]
-        return EntryWait(session_key, (named or free)[0])
+        if not named and not compat.redacts():
+            named = free  # the prompt may show the command in other words than the queue
+        return EntryWait(session_key, named[0]) if named else GoneWait()
 
     def exec_seconds(self) -> float | None:
         return compat.approval_seconds()
