@@ -16,14 +16,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from canon_hermes_plugin.infrastructure.memory.access import MemoryAccess
     from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
     from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
     from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
     from canon_hermes_plugin.infrastructure.memory.faults import Fault
+    from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler
     from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
     from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
+    from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
     from canon_hermes_plugin.infrastructure.memory.profiles import MemoryPendingRegistrations, MemoryProfileStore
+    from canon_hermes_plugin.infrastructure.memory.questions import HeldCommand, MemoryAskingTurn, MemoryQuestions
+    from canon_hermes_plugin.infrastructure.memory.receipts import MemoryReceipts
     from canon_hermes_plugin.infrastructure.memory.registration import MemoryRegistration
+    from canon_hermes_plugin.infrastructure.memory.silence import MemorySilencer, MemorySilenceReporter, QuietTurn
     from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock
     from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
     from canon_hermes_plugin.infrastructure.sandbox.model import Fail, Gate, Pause, ScriptedModel, ToolCall
@@ -49,19 +55,30 @@ __all__ = [
     "Gateway",
     "GatewayError",
     "GatewaySettings",
+    "HeldCommand",
     "LoopbackCanon",
+    "MemoryAccess",
+    "MemoryAskingTurn",
     "MemoryCanon",
     "MemoryCanonStream",
+    "MemoryEagerHandler",
+    "MemoryHandler",
     "MemoryLanes",
     "MemoryLedger",
     "MemoryMediaCache",
     "MemoryMediaFetcher",
+    "MemoryOutbox",
     "MemoryPendingRegistrations",
     "MemoryProfileStore",
+    "MemoryQuestions",
+    "MemoryReceipts",
     "MemoryRegistration",
+    "MemorySilenceReporter",
+    "MemorySilencer",
     "Participant",
     "Pause",
     "Person",
+    "QuietTurn",
     "RecordedTasks",
     "SandboxIdentity",
     "Script",
@@ -78,8 +95,25 @@ _HOMES = {
     "infrastructure.memory.canon": ("MemoryCanon",),
     "infrastructure.memory.canon_stream": ("MemoryCanonStream",),
     "infrastructure.memory.faults": ("Fault",),
+    "infrastructure.memory.access": ("MemoryAccess",),
+    "infrastructure.memory.handler": (
+        "MemoryEagerHandler",
+        "MemoryHandler",
+    ),
+    "infrastructure.memory.questions": (
+        "HeldCommand",
+        "MemoryAskingTurn",
+        "MemoryQuestions",
+    ),
+    "infrastructure.memory.receipts": ("MemoryReceipts",),
+    "infrastructure.memory.silence": (
+        "MemorySilenceReporter",
+        "MemorySilencer",
+        "QuietTurn",
+    ),
     "infrastructure.memory.lanes": ("MemoryLanes",),
     "infrastructure.memory.media": ("MemoryMediaCache", "MemoryMediaFetcher"),
+    "infrastructure.memory.outbox": ("MemoryOutbox",),
     "infrastructure.memory.profiles": ("MemoryPendingRegistrations", "MemoryProfileStore"),
     "infrastructure.memory.registration": ("MemoryRegistration",),
     "infrastructure.memory.time": ("RecordedTasks", "SeededIds", "VirtualClock"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any, Self, cast, final
 
 from canon_hermes_plugin.container import PluginContainer, services_of
@@ -12,6 +11,7 @@ from canon_hermes_plugin.domain.approvals.ownership import LedgerIdentity
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.live import ToolSide
 from canon_hermes_plugin.infrastructure.hermes.services import Services
+from canon_hermes_plugin.infrastructure.memory.access import MemoryAccess
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
@@ -70,7 +70,7 @@ class CanonHermes:
         self._refused: list[CanonError] = []
 
     def _override(self, seed: int, twin: MemoryCanon, stream: MemoryCanonStream, files: MemoryMediaFetcher) -> None:
-        access, ids = MemoryAccess(self._machine, twin), SeededIds(seed)
+        access, ids = MemoryAccess(cast("CanonApi", _OnLoop(self._machine, twin))), SeededIds(seed)
         override(
             self.container,
             clock=self.clock,
@@ -151,26 +151,8 @@ class ToolClock:
         await asyncio.to_thread(self._machine.wait, max(0.001, seconds))
 
 
-@final
-class MemoryAccess:
-    """Opens clients of the twin for tool threads; each call is carried out on the plugin's loop."""
-
-    def __init__(self, machine: LoopThread, twin: MemoryCanon) -> None:
-        self._client = cast("CanonApi", _OnLoop(machine, twin))
-
-    @asynccontextmanager
-    async def verified(self) -> AsyncGenerator[CanonApi, None]:
-        await self._client.verify()
-        yield self._client
-
-    @asynccontextmanager
-    async def brief(self, seconds: float) -> AsyncGenerator[CanonApi, None]:
-        del seconds
-        yield self._client
-
-
 class _OnLoop:
-    """Stands for an object whose coroutine methods run on another loop than the caller's."""
+    """Stands for an object whose coroutine methods run on another loop than the caller's, for tool threads."""
 
     def __init__(self, machine: LoopThread, inner: object) -> None:
         self._machine = machine

@@ -7,7 +7,16 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import Literal
 
-from canon_hermes_plugin.ports.errors import CanonApiError, CanonError, CanonTransportError, Certainty, DeliveryError
+from canon_hermes_plugin.ports.errors import (
+    AuthenticationError,
+    CanonApiError,
+    CanonError,
+    CanonTransportError,
+    Certainty,
+    DeliveryError,
+    EnvironmentIdentityError,
+    EnvironmentUnreachableError,
+)
 
 When = Literal["before", "after"]
 
@@ -56,9 +65,18 @@ class Fault:
                 retryable=retryable,
                 status_code=self.status,
             )
+        if operation == "verify":
+            return self._unproven()
+        if operation == "identify" and self.status in {401, 403}:
+            return AuthenticationError(self.status)
         if self.status is not None:
             return CanonApiError(self.status)
         return CanonTransportError("injected transport failure", executed=self.certainty == "ambiguous")
+
+    def _unproven(self) -> CanonError:
+        if self.status is None or self.status >= 500:  # noqa: PLR2004 - canon-wire §1.1: a broken proxy is a matter of time
+            return EnvironmentUnreachableError("injected failure: nobody proves the environment")
+        return EnvironmentIdentityError("injected failure: another environment answers")
 
 
 class Faults:

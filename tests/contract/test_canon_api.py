@@ -105,10 +105,14 @@ class HttpWorld:
 
 
 class TestMemory(CanonApiContract):
+    subject = MemoryCanon
+
     def factory(self, tmp_path):
         return MemoryWorld()
 
 
 class TestHttp(CanonApiContract):
+    subject = CanonHttp
+
     def factory(self, tmp_path):
         return HttpWorld()

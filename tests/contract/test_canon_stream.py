@@ -62,10 +62,14 @@ class HttpWorld:
 
 
 class TestMemory(CanonStreamContract):
+    subject = MemoryCanonStream
+
     def driver(self):
         return MemoryWorld()
 
 
 class TestHttp(CanonStreamContract):
+    subject = CanonSse
+
     def driver(self):
         return HttpWorld()

@@ -37,10 +37,14 @@ class Rig:
 
 
 class TestFile(LedgerStoreContract):
+    subject = FileLedger
+
     def factory(self, tmp_path):
         return Rig("file", tmp_path / "home")
 
 
 class TestMemory(LedgerStoreContract):
+    subject = MemoryLedger
+
     def factory(self, tmp_path):
         return Rig("memory", tmp_path / "home")

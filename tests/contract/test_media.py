@@ -59,11 +59,15 @@ class Twin:
 
 
 class TestHttpFetcher(MediaFetcherContract):
+    subject = HttpMediaFetcher
+
     def factory(self, tmp_path):
         return Served()
 
 
 class TestMemoryFetcher(MediaFetcherContract):
+    subject = MemoryMediaFetcher
+
     def factory(self, tmp_path):
         return Twin()
 
@@ -80,6 +84,8 @@ class Kept:
 
 
 class TestHermesCache(MediaCacheContract):
+    subject = HermesMediaCache
+
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path, monkeypatch):
         monkeypatch.setenv("HERMES_HOME", str(tmp_path))
@@ -89,5 +95,7 @@ class TestHermesCache(MediaCacheContract):
 
 
 class TestMemoryCache(MediaCacheContract):
+    subject = MemoryMediaCache
+
     def factory(self, tmp_path):
         return Kept(MemoryMediaCache(), None)

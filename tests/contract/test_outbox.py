@@ -62,11 +62,15 @@ class MemoryRig:
 
 
 class TestFile(OutboxContract):
+    subject = FileOutbox
+
     def factory(self, tmp_path):
         return FileRig(tmp_path / "home")
 
 
 class TestMemory(OutboxContract):
+    subject = MemoryOutbox
+
     def factory(self, tmp_path):
         del tmp_path
         return MemoryRig()

@@ -9,6 +9,8 @@ from canon_hermes_plugin.testing.contracts import PendingRegistrationsContract, 
 
 
 class TestProfileFile(ProfileStoreContract):
+    subject = FileProfileStore
+
     def factory(self, tmp_path, profiles=None, bootstrap=None):
         path = tmp_path / "home" / "agents.json"
         if profiles is not None:
@@ -18,15 +20,21 @@ class TestProfileFile(ProfileStoreContract):
 
 
 class TestMemoryProfiles(ProfileStoreContract):
+    subject = MemoryProfileStore
+
     def factory(self, tmp_path, profiles=None, bootstrap=None):
         return MemoryProfileStore(profiles, bootstrap=bootstrap)
 
 
 class TestPendingFile(PendingRegistrationsContract):
+    subject = FilePendingRegistrations
+
     def factory(self, tmp_path):
         return FilePendingRegistrations(JsonObjectFile(tmp_path / "pending-registrations.json"))
 
 
 class TestMemoryPending(PendingRegistrationsContract):
+    subject = MemoryPendingRegistrations
+
     def factory(self, tmp_path):
         return MemoryPendingRegistrations()

@@ -107,6 +107,8 @@ async def test_an_id_from_the_server_cannot_reach_another_path(http, canon):
 
 
 class TestHttp(RegistrationContract):
+    subject = HttpRegistration
+
     @pytest.fixture(autouse=True)
     def empty(self, canon):
         canon.registrations.requests.clear()
@@ -117,5 +119,7 @@ class TestHttp(RegistrationContract):
 
 
 class TestMemory(RegistrationContract):
+    subject = MemoryRegistration
+
     def factory(self, tmp_path):
         return Twin()

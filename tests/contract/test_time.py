@@ -76,35 +76,49 @@ async def test_work_sees_nothing_of_the_context_it_was_spawned_in(tasks):
 
 
 class TestSystemClock(ClockContract):
+    subject = SystemClock
+
     def factory(self):
         return SystemClock()
 
 
 class TestVirtualClock(ClockContract):
+    subject = VirtualClock
+
     def factory(self):
         return VirtualClock()
 
 
 class TestSystemIds(IdSourceContract):
+    subject = SystemIds
+
     def factory(self):
         return SystemIds()
 
 
 class TestSeededIds(IdSourceContract):
+    subject = SeededIds
+
     def factory(self):
         return SeededIds()
 
 
 class TestBackgroundTasks(TasksContract):
+    subject = BackgroundTasks
+
     def factory(self):
         return BackgroundTasks()
 
 
 class TestRecordedTasks(TasksContract):
+    subject = RecordedTasks
+
     def factory(self):
         return RecordedTasks()
 
 
 class TestLoopClock(ClockContract):
+    subject = LoopClock
+
     def factory(self):
         return LoopClock(asyncio.get_running_loop())

@@ -15,22 +15,39 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{name}"
         for name in (
+            "access",
             "base",
             "canon_api",
             "canon_stream",
+            "handlers",
             "ledger",
             "media",
             "outbox",
             "profiles",
+            "questions",
+            "receipts",
             "registration",
+            "silence",
+            "suites",
             "time",
         )
     )
 )
 
+from canon_hermes_plugin.testing.contracts.access import (  # noqa: E402
+    BriefAccessContract,
+    BriefAccessDriver,
+    CanonAccessContract,
+    CanonAccessDriver,
+)
 from canon_hermes_plugin.testing.contracts.base import Contract, Driver, on_a_loop  # noqa: E402
 from canon_hermes_plugin.testing.contracts.canon_api import CanonApiContract, CanonApiDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.canon_stream import CanonStreamContract, CanonStreamDriver  # noqa: E402
+from canon_hermes_plugin.testing.contracts.handlers import (  # noqa: E402
+    EagerEventHandlerContract,
+    EventHandlerContract,
+    EventHandlerDriver,
+)
 from canon_hermes_plugin.testing.contracts.ledger import LedgerDriver, LedgerStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.media import (  # noqa: E402
     MediaCacheContract,
@@ -43,10 +60,36 @@ from canon_hermes_plugin.testing.contracts.profiles import (  # noqa: E402
     PendingRegistrationsContract,
     ProfileStoreContract,
 )
+from canon_hermes_plugin.testing.contracts.questions import (  # noqa: E402
+    AskingTurnContract,
+    AskingTurnDriver,
+    HostQuestionsContract,
+    HostQuestionsDriver,
+)
+from canon_hermes_plugin.testing.contracts.receipts import (  # noqa: E402
+    ApprovalReceiptsContract,
+    ApprovalReceiptsDriver,
+)
 from canon_hermes_plugin.testing.contracts.registration import RegistrationContract, RegistrationDriver  # noqa: E402
+from canon_hermes_plugin.testing.contracts.silence import (  # noqa: E402
+    SilencerContract,
+    SilencerDriver,
+    SilenceReporterContract,
+    SilenceReporterDriver,
+)
+from canon_hermes_plugin.testing.contracts.suites import SUITES  # noqa: E402
 from canon_hermes_plugin.testing.contracts.time import ClockContract, IdSourceContract, TasksContract  # noqa: E402
 
 __all__ = [
+    "SUITES",
+    "ApprovalReceiptsContract",
+    "ApprovalReceiptsDriver",
+    "AskingTurnContract",
+    "AskingTurnDriver",
+    "BriefAccessContract",
+    "BriefAccessDriver",
+    "CanonAccessContract",
+    "CanonAccessDriver",
     "CanonApiContract",
     "CanonApiDriver",
     "CanonStreamContract",
@@ -54,6 +97,11 @@ __all__ = [
     "ClockContract",
     "Contract",
     "Driver",
+    "EagerEventHandlerContract",
+    "EventHandlerContract",
+    "EventHandlerDriver",
+    "HostQuestionsContract",
+    "HostQuestionsDriver",
     "IdSourceContract",
     "LedgerDriver",
     "LedgerStoreContract",
@@ -67,6 +115,10 @@ __all__ = [
     "ProfileStoreContract",
     "RegistrationContract",
     "RegistrationDriver",
+    "SilenceReporterContract",
+    "SilenceReporterDriver",
+    "SilencerContract",
+    "SilencerDriver",
     "TasksContract",
     "on_a_loop",
 ]
