@@ -157,7 +157,14 @@ class PluginContainer(containers.DeclarativeContainer):
     inbound = providers.Singleton(
         InboundService,
         providers.Factory(
-            InboundPorts, inbox=lanes, signals=api, directory=api, cursor=stream, receipts=receipts, media=intake
+            InboundPorts,
+            inbox=lanes,
+            signals=api,
+            directory=api,
+            cursor=stream,
+            receipts=receipts,
+            media=intake,
+            shelf=shelf,
         ),
     )
     runtime = providers.Singleton(

@@ -18,7 +18,7 @@ from typing import final
 
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.cursor import CursorMark, Position
-from canon_hermes_plugin.ports.canon_stream import EagerEventHandler, EventHandler, StreamEvent
+from canon_hermes_plugin.ports.canon_stream import EagerEventHandler, EventHandler, StreamEvent, WaitingEventHandler
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ class Lanes:
     ) -> None:
         self._handler = handler
         self._handle_now = handler.handle_now if isinstance(handler, EagerEventHandler) else None
+        self._waits = handler.waits if isinstance(handler, WaitingEventHandler) else None
         self._claims = claims
         self._cursor = cursor
         self._max_queued = max_queued
@@ -116,6 +117,11 @@ class Lanes:
             lane.owned = True
             self._ready.append((key, lane))
             self._call_helper()
+        elif self._waits is not None:
+            try:
+                self._waits(event)
+            except Exception as error:  # noqa: BLE001 - H17: it waits all the same
+                _log.error("event %s waits unnoticed: %s", event.event_id, type(error).__name__)
 
     async def room(self) -> None:
         """Wait until another event fits."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -20,6 +20,7 @@ from canon_hermes_plugin.domain.inbound.background import BackgroundBuffer
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts, conversation_id_of
 from canon_hermes_plugin.domain.inbound.intents import admitted_intent, delivery_intent
+from canon_hermes_plugin.domain.inbound.preparing import Preparations, Snapshot
 from canon_hermes_plugin.domain.inbound.prompt import PromptFacts, agent_turn_limit, group_prompt, is_mentioned
 from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
 from canon_hermes_plugin.domain.media.intake import IntakeResult, MediaIntake
@@ -47,6 +48,14 @@ class CursorPort(Protocol):
         ...
 
 
+class MessageShelf(Protocol):
+    """Where a message that will never run is taken off its sender's queued shelf (H28)."""
+
+    def dropped(self, message: InboundMessage) -> None:
+        """The message will never be worked on. Never waits."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class InboundPorts:
     """What the service speaks to.
@@ -58,6 +67,7 @@ class InboundPorts:
         cursor: the stream's cursor.
         receipts: looks at approval receipts.
         media: takes attachments in.
+        shelf: told about messages that were stopped before they started.
     """
 
     inbox: HostInbox
@@ -66,6 +76,7 @@ class InboundPorts:
     cursor: CursorPort
     receipts: ApprovalReceipts
     media: MediaIntake
+    shelf: MessageShelf
 
 
 @dataclass(slots=True)
@@ -85,6 +96,7 @@ class InboundService:
         self._state = state or InboundState()
         self._identity = AgentIdentity(None)
         self._signals: dict[str, asyncio.Event] = {}
+        self._preparing = Preparations()
         self._handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[None]]] = {
             "message.created": self._message_created,
             "conversation.updated": self._conversation_updated,
@@ -103,6 +115,10 @@ class InboundService:
     def conversations(self) -> ConversationFacts:
         """What is known about the conversations."""
         return self._state.conversations
+
+    def preparing(self) -> Iterable[str]:
+        """Return the conversations in which a message is on its way to the host."""
+        return self._preparing.conversations()
 
     def adopt_identity(self, identity: AgentIdentity) -> None:
         """Take in who we are, as Canon told at connect."""
@@ -123,9 +139,18 @@ class InboundService:
     def lane(self, event: StreamEvent) -> str | None:
         """Return the lane of an event: its conversation's, or for control a lane that no download blocks (H21)."""
         conversation_id = _conversation_of(event)
-        if event.name == "runtime.control" and conversation_id is not None:
-            return conversation_id + _CONTROL_LANE
-        return conversation_id
+        if conversation_id is None:
+            return None
+        control = event.name == "runtime.control" or (event.name == "message.created" and _is_typed_stop(event))
+        return conversation_id + _CONTROL_LANE if control else conversation_id
+
+    def waits(self, event: StreamEvent) -> None:
+        """Take note of a message that will wake somebody and waits until an earlier one was handed over."""
+        if event.name != "message.created":
+            return
+        screened = screen(mapping(event.data), self._identity.agent_id)
+        if isinstance(screened, Screened) and screened.message_id is not None and isinstance(decide(screened), Admit):
+            self._preparing.waits(screened.conversation_id, screened.message_id, _sender(screened))
 
     async def handle(self, event: StreamEvent) -> None:
         """Take one event over. Raises what the hand-over raises; malformed events are dropped."""
@@ -177,15 +202,53 @@ class InboundService:
             self._state.conversations.learn(screened.conversation_id, payload)
             outcome = decide(screened)
             if isinstance(outcome, Admit):
-                message = await self._draft(screened, outcome)
-                await self._signal_applied(screened.conversation_id)
-                await self._ports.inbox.hand_over(message)
+                await (self._typed_stop if composition.is_stop(screened.message) else self._prepare)(screened, outcome)
         except BaseException:
             if message_id is not None:
                 claims.release(message_id)
             raise
         if message_id is not None:
             claims.commit(message_id)
+
+    async def _prepare(self, screened: Screened, admitted: Admit) -> None:
+        """Hand a message over, unless somebody stops it before it is ready (H29)."""
+        conversation_id = screened.conversation_id
+        if screened.message_id is not None and not self._preparing.turn_of(conversation_id, screened.message_id):
+            self._not_started(screened)
+            return
+        async with self._preparing.under_way(conversation_id, _sender(screened)) as preparation:
+            message = await self._draft(screened, admitted)
+            await self._signal_applied(conversation_id)
+        if preparation.stopped:
+            self._not_started(screened)
+        elif message.kind == "command":
+            await self._ports.inbox.hand_over(message)
+        else:
+            with self._preparing.handing_over(conversation_id):
+                await self._ports.inbox.hand_over(message)
+
+    async def _typed_stop(self, screened: Screened, admitted: Admit) -> None:
+        """Stop what is on its way, then let the host stop what runs; what comes later waits for both."""
+        conversation_id = screened.conversation_id
+        with self._applying(conversation_id):
+            self._stop(conversation_id, self._preparing.snapshot(conversation_id), _sender(screened))
+            await self._preparing.handed_over(conversation_id, SIGNAL_WAIT)
+            await self._ports.inbox.hand_over(await self._draft(screened, admitted))
+
+    def _stop(self, conversation_id: str, before: Snapshot, user_id: str | None, *, drop: bool = False) -> None:
+        """Stop what was on its way and is ``user_id``'s; the owner and nobody in particular stop everybody's."""
+        whose = None if user_id == self._identity.owner_id else user_id
+        stopped = self._preparing.stop(before, whose)
+        dropped = self._preparing.drop(conversation_id, before, whose) if drop else 0
+        if stopped or dropped:
+            _log.info("%d message(s) on their way in %s stopped, %d dropped", stopped, conversation_id, dropped)
+
+    def _not_started(self, screened: Screened) -> None:
+        conversation_id, message_id = screened.conversation_id, screened.message_id
+        if message_id is not None:
+            self._ports.media.discard(conversation_id, message_id)
+        gone = InboundMessage(conversation_id, "", message_id=message_id, queued=_is_queued(screened))
+        self._ports.shelf.dropped(gone)
 
     async def _draft(self, screened: Screened, admitted: Admit) -> InboundMessage:
         message, conversation_id = screened.message, screened.conversation_id
@@ -244,9 +307,15 @@ class InboundService:
         conversation_id = identifier(payload.get("conversationId"))
         if conversation_id is None or payload.get("kind") != "signal":
             return
+        with self._applying(conversation_id):
+            await self.consume_signal(conversation_id)
+
+    @contextmanager
+    def _applying(self, conversation_id: str) -> Generator[None, None, None]:
+        """Let messages that come later wait while something is stopped."""
         applied = self._signals[conversation_id] = asyncio.Event()
         try:
-            await self.consume_signal(conversation_id)
+            yield
         finally:
             applied.set()
             if self._signals.get(conversation_id) is applied:
@@ -262,9 +331,13 @@ class InboundService:
 
     async def consume_signal(self, conversation_id: str) -> None:
         """Take the conversation's pending runtime signal, if any, and apply it (turns §2.6)."""
+        before = self._preparing.snapshot(conversation_id)
         signal = await self._ports.signals.consume_signal(conversation_id)
         if signal is not None:
             _log.info("runtime signal %s for %s", signal.kind, conversation_id)
+            if signal.kind != "new_session":
+                self._stop(conversation_id, before, signal.updated_by, drop=signal.kind == "stop_and_drop")
+            await self._preparing.handed_over(conversation_id, SIGNAL_WAIT)
             await self._ports.inbox.apply_signal(conversation_id, signal.kind, signal.updated_by)
 
     async def _replay_expired(self, payload: Mapping[str, Any]) -> None:
@@ -284,6 +357,14 @@ def _is_queued(screened: Screened) -> bool:
     """Tell whether the message lies on its sender's queued shelf (turns §1.10)."""
     metadata = mapping(screened.message.get("metadata"))
     return screened.message_id is not None and metadata.get("inboundDisposition") == "queued"
+
+
+def _sender(screened: Screened) -> str | None:
+    return identifier(screened.message.get("senderId"))
+
+
+def _is_typed_stop(event: StreamEvent) -> bool:
+    return composition.is_stop(mapping(mapping(event.data).get("message")))
 
 
 def _conversation_of(event: StreamEvent) -> str | None:

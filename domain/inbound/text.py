@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
 from canon_hermes_plugin.domain.reading import inert, is_mapping, mapping, sequence, string
 from canon_hermes_plugin.ports.host import MessageKind
 
@@ -61,6 +62,14 @@ def message_kind(text: str, media: Iterable[MessageKind] = ()) -> MessageKind:
         return "command"
     kinds: list[MessageKind] = ["text", *media]
     return max(kinds, key=_weight)
+
+
+def is_stop(message: Mapping[str, Any]) -> bool:
+    """Tell whether a person typed the host's command that ends a run: nothing has to be fetched before it acts."""
+    text = message.get("text")
+    if not isinstance(text, str) or text[:5].lower() != "/stop" or message.get("senderType") != HUMAN:
+        return False
+    return text.split(maxsplit=1)[0].lower().partition("@")[0] == "/stop" and not sequence(message.get("attachments"))
 
 
 def _is_command(text: str) -> bool:

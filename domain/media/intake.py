@@ -173,6 +173,10 @@ class MediaIntake:
             stranded=registered and hidden > 0,
         )
 
+    def discard(self, conversation_id: str, message_id: str) -> None:
+        """Forget the bytes kept for a message that will have no turn."""
+        self._store.discard(conversation_id, message_id)
+
     async def _within_deadline(self, downloads: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Run ``downloads`` side by side; those that outlast the deadline are cancelled and awaited."""
         if not downloads:

@@ -141,7 +141,7 @@ class HermesLanes:
 
     def busy_conversations(self) -> set[str]:
         """Return the conversations in which something runs or waits."""
-        events = (event for lane in self._lanes.values() for event in (lane.current, *lane.waiting))
+        events = (event for lane in self._lanes.values() for event in (lane.current, lane.starting, *lane.waiting))
         return {str(event.source.chat_id) for event in events if event is not None}
 
     # --- called by the adapter --------------------------------------------------------------------------------------

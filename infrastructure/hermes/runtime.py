@@ -48,6 +48,10 @@ class Listener(EventHandler, Protocol):
         """Take the conversation's pending runtime signal, if there is one, and apply it."""
         ...
 
+    def preparing(self) -> Iterable[str]:
+        """Return the conversations in which a message is on its way to the host."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Links:
@@ -57,7 +61,8 @@ class Links:
         api: the request side.
         stream: the event side.
         listener: takes events over.
-        busy_conversations: returns the conversations with open turns or waiting messages: only those are polled (H36).
+        busy_conversations: returns the conversations with open turns or waiting messages: only those are polled (H36),
+            and those the listener prepares a message of.
         on_status: runs before each status publication, for example the scan of approval receipts.
         on_stop: runs when the connection ends; idempotent.
     """
@@ -217,7 +222,8 @@ class CanonRuntime:
                     _LOG.debug("signal of %s not consumed: %s", conversation_id, error)
 
         while True:
-            await asyncio.gather(*(poll(conversation_id) for conversation_id in self._links.busy_conversations()))
+            busy = dict.fromkeys((*self._links.busy_conversations(), *self._links.listener.preparing()))
+            await asyncio.gather(*(poll(conversation_id) for conversation_id in busy))
             await self._clock.sleep(SIGNALS_EVERY)
 
     def _give_up(self, error: CanonError) -> None:

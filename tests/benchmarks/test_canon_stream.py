@@ -107,6 +107,11 @@ def suppressed(count, conversations, verdict):
     return "".join(frames).encode()
 
 
+class NoShelf:
+    def dropped(self, message):
+        raise AssertionError("nothing is stopped")
+
+
 class NoReceipts:
     async def offer(self, payload):
         return False
@@ -129,7 +134,7 @@ async def taken_in(raw, count):
     link = CanonLink(Connection(Secret("agk_k"), ENVIRONMENT, "direct", "t"), clock=SystemClock(), transport=transport)
     stream, canon, inbox, clock = CanonSse(link, SeededIds()), MemoryCanon(), Inbox(), VirtualClock()
     media = MediaIntake(MemoryMediaFetcher(), MemoryMediaCache(), CaptureStore(clock.monotonic), clock)
-    service = InboundService(InboundPorts(inbox, canon, canon, stream, NoReceipts(), media))
+    service = InboundService(InboundPorts(inbox, canon, canon, stream, NoReceipts(), media, NoShelf()))
     service.adopt_identity(AgentIdentity("agent_self"))
     start = time.process_time()
     running = asyncio.ensure_future(stream.run(service))

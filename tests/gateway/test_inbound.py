@@ -140,3 +140,26 @@ def test_a_contact_card_and_a_name_become_words_without_addresses(chat, canon, l
     canon.say(conversation, "user_dana", "", contentType="contact_card", contactCard=card)
     assert chat.answer(conversation)
     assert '[Contact card] \\"Ada\\" - human; userId: user_ada' in shown(seen[-1])
+
+
+@pytest.mark.parametrize("way", ["interrupt", "stop_and_drop", "/stop"])
+def test_h29_a_stop_reaches_the_message_whose_files_still_arrive(chat, canon, looked_at, way):
+    conversation = chat.direct()
+    seen = looked_at("stop check")
+    canon.fault("media", kind="delay", delay=8.0)
+    attachment = canon.host_file(b"late", "text/plain", "late.txt")
+    queued = {"inboundDisposition": "queued"}
+    message_id = canon.say(conversation, "user_dana", "stop check one", attachments=[attachment], metadata=queued)
+    file = attachment["url"].removeprefix(canon.base_url)
+    chat.wait(lambda c: any(item.path == file for item in c.requests("media")), 20, "the file was not asked for")
+    if way.startswith("/"):
+        canon.say(conversation, "user_dana", way)
+        chat.answer(conversation)
+    else:
+        canon.signal(conversation, way, "user_dana")
+    chat.wait(lambda c: any(message_id in item.path for item in c.requests("disposition")), 6, "it was not released")
+    before = len(canon.messages(conversation))
+    canon.say(conversation, "user_dana", "stop check two")
+    assert chat.answer(conversation, after=before)
+    assert "stop check one" not in shown(seen[0])
+    assert len(seen) == 1

@@ -23,11 +23,15 @@ class Listener:
         self.refreshed = 0
         self.events: list[StreamEvent] = []
         self.polled: list[str] = []
+        self.prepared: list[str] = []
         self.polling = 0
         self.polled_at_once = 0
 
     def adopt_identity(self, identity: AgentIdentity) -> None:
         self.identity = identity
+
+    def preparing(self) -> Iterable[str]:
+        return self.prepared
 
     async def refresh_conversations(self) -> None:
         self.refreshed += 1
@@ -125,6 +129,14 @@ async def test_h36_only_busy_conversations_are_polled_for_signals(world: World) 
     world.busy = ["c1", "broken", "c2"]
     await world.clock.advance(15)
     assert world.listener.polled == ["c1", "broken", "c2"]
+
+
+async def test_h36_a_conversation_whose_message_is_being_prepared_is_busy(world: World) -> None:
+    world.busy = ["c1"]
+    world.listener.prepared = ["c1", "c2"]
+    await world.start()
+    await world.clock.advance(1)
+    assert world.listener.polled == ["c1", "c2"]
 
 
 async def test_h36_many_busy_conversations_are_polled_a_few_at_a_time(world: World) -> None:
