@@ -34,6 +34,8 @@ from canon_hermes_plugin.infrastructure.canon.media import HttpMediaFetcher
 from canon_hermes_plugin.infrastructure.canon.stream import CanonSse
 from canon_hermes_plugin.infrastructure.files.approval_store import PROCESS_ID
 from canon_hermes_plugin.infrastructure.files.environment_catalog import packaged_catalog
+from canon_hermes_plugin.infrastructure.files.locations import canon_paths
+from canon_hermes_plugin.infrastructure.files.outbox import FileOutbox
 from canon_hermes_plugin.infrastructure.files.profile_store import FileProfileStore
 from canon_hermes_plugin.infrastructure.hermes import compat, config
 from canon_hermes_plugin.infrastructure.hermes.adapter import OVERFLOW_LIMIT, build_adapter
@@ -71,6 +73,10 @@ def _verbosity(settings: config.Settings, kind: ConversationKind) -> Verbosity:
     return resolve_verbosity(settings.verbosity, kind)
 
 
+def _outbox(connection: Connection) -> FileOutbox:
+    return FileOutbox(canon_paths(os.environ).home, _claim_of(connection))
+
+
 class PluginContainer(containers.DeclarativeContainer):
     """One agent's parts. ``connection`` and ``settings`` are given, the rest follows."""
 
@@ -96,6 +102,7 @@ class PluginContainer(containers.DeclarativeContainer):
     ledger_identity = providers.Callable(human.identity_of, connection)
     desk = providers.Singleton(ApprovalDesk, ledger, clock, ids, PROCESS_ID)
 
+    outbox = providers.Singleton(_outbox, connection)
     shelf = providers.Singleton(Shelf, api, tasks, clock)
     identity = providers.Singleton(OwnIdentity)
     lanes = providers.Singleton(HermesLanes, settings, shelf, tasks, clock, identity.provided.owner_id)
@@ -106,6 +113,7 @@ class PluginContainer(containers.DeclarativeContainer):
         clock=clock,
         ids=ids,
         tasks=providers.Factory(BackgroundTasks),
+        outbox=outbox,
         seal_bytes=OVERFLOW_LIMIT // 2,
     )
     human_tasks = providers.Singleton(BackgroundTasks)
@@ -177,6 +185,7 @@ class PluginContainer(containers.DeclarativeContainer):
             busy_conversations=lanes.provided.busy_conversations,
             on_status=beat,
             on_stop=decisions.provided.stop,
+            on_open=turns.provided.recover,
         ),
         clock,
         ids,

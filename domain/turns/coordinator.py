@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import replace
 
+from canon_hermes_plugin.domain.turns.dispatch import Dispatch
 from canon_hermes_plugin.domain.turns.ending import TurnEnding
 from canon_hermes_plugin.domain.turns.media import MediaUploads
 from canon_hermes_plugin.domain.turns.model import (
@@ -29,6 +30,7 @@ from canon_hermes_plugin.domain.turns.output import SEAL_BYTES
 from canon_hermes_plugin.domain.turns.outside import OutsideDelivery, text_answer
 from canon_hermes_plugin.domain.turns.plan import Answer
 from canon_hermes_plugin.domain.turns.presence import Presence
+from canon_hermes_plugin.domain.turns.recovery import Recovery
 from canon_hermes_plugin.domain.turns.rooms import Room, Rooms
 from canon_hermes_plugin.domain.turns.routing import DRAFT, NOTE, Route, TextFacts, route
 from canon_hermes_plugin.domain.turns.settling import Settling
@@ -38,6 +40,7 @@ from canon_hermes_plugin.domain.turns.world import TurnCanon, World
 from canon_hermes_plugin.ports.canon import TypingStatus
 from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.host import HostLanes
+from canon_hermes_plugin.ports.outbox import Outbox
 from canon_hermes_plugin.ports.time import Clock, IdSource, Tasks
 
 HEARTBEAT = 10.0
@@ -69,6 +72,7 @@ class TurnCoordinator:
         clock: time.
         ids: randomness.
         tasks: background work.
+        outbox: keeps what is being delivered.
         seal_bytes: half of the overflow limit the adapter reports to the host (H1).
     """
 
@@ -80,21 +84,33 @@ class TurnCoordinator:
         clock: Clock,
         ids: IdSource,
         tasks: Tasks,
+        outbox: Outbox,
         seal_bytes: int = SEAL_BYTES,
     ) -> None:
-        self._world = World(canon, lanes, clock, ids, tasks)
+        self._world = World(canon, lanes, clock, ids, tasks, outbox)
         self._seal_bytes = seal_bytes
         self._rooms = Rooms(self._world)
-        self._settling = Settling(self._world)
-        self._outside = OutsideDelivery(self._world, self._settling)
+        dispatch = Dispatch(self._world)
+        self._settling = Settling(self._world, dispatch)
+        self._outside = OutsideDelivery(self._world, dispatch, self._settling)
         self._presence = Presence(self._world, self._rooms)
         self._uploads = MediaUploads(self._world)
-        self._ending = TurnEnding(self._world, self._rooms, self._settling, self._presence)
+        self._ending = TurnEnding(self._world, self._rooms, dispatch, self._settling, self._presence)
+        self._recovery = Recovery(self._world, self._rooms, dispatch, self._settling)
         self._endings: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._heart: asyncio.Task[None] | None = None
         self._recounts: set[str] = set()
+
+    def recover(self) -> None:
+        """Go on with what is unsettled, of this process and of earlier ones; returns at once (field fault 90).
+
+        Call it on the gateway loop whenever Canon has accepted the key.
+        """
+        self._closed = False
+        self._settling.resume()
+        self._recovery.begin()
 
     async def open(self, start: TurnStart) -> Turn:
         """Open a turn. Its ``thinking`` goes out first, then its node is retired; nothing of that is waited for."""
@@ -217,7 +233,8 @@ class TurnCoordinator:
     async def close(self) -> None:
         """Give background work a few seconds and leave no task behind.
 
-        Open turns stay as they are and may still be completed. What did not settle goes on when the next turn opens.
+        Open turns stay as they are and may still be completed. What did not settle goes on with the next connection or
+        turn, in this process or the next one.
         """
         self._closed = True
         heart, self._heart = self._heart, None

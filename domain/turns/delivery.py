@@ -71,6 +71,16 @@ class Operation:
     receipts: list[StoredMessage] = field(default_factory=list[StoredMessage])
 
     @property
+    def id(self) -> str:
+        """The id of its last message, which names the operation."""
+        return self.messages[-1].message_id or ""
+
+    @property
+    def conversation_id(self) -> str:
+        """Where it goes."""
+        return self.messages[-1].conversation_id
+
+    @property
     def settled(self) -> bool:
         """Whether every message is known to be stored."""
         return len(self.receipts) == len(self.messages)

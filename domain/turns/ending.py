@@ -11,18 +11,19 @@ import logging
 from dataclasses import replace
 from typing import Literal
 
-from canon_hermes_plugin.domain.turns.delivery import DeliveryState, Operation, Verdict, transmit
+from canon_hermes_plugin.domain.turns.delivery import DeliveryState, Operation, Verdict
+from canon_hermes_plugin.domain.turns.dispatch import Dispatch
 from canon_hermes_plugin.domain.turns.media import collect
 from canon_hermes_plugin.domain.turns.model import Outcome
 from canon_hermes_plugin.domain.turns.node import ConversationNode
-from canon_hermes_plugin.domain.turns.plan import COMPLETE, Answer, operation_id, plan
+from canon_hermes_plugin.domain.turns.notice import tell_undelivered
+from canon_hermes_plugin.domain.turns.plan import plan
 from canon_hermes_plugin.domain.turns.presence import Presence
 from canon_hermes_plugin.domain.turns.rooms import Room, Rooms
-from canon_hermes_plugin.domain.turns.settling import Settling
+from canon_hermes_plugin.domain.turns.settling import End, Settling
 from canon_hermes_plugin.domain.turns.states import OUTCOME_EVENTS
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.domain.turns.world import World
-from canon_hermes_plugin.ports.canon import JsonObject
 from canon_hermes_plugin.ports.errors import DeliveryError
 
 HAND_OVER = 0.75
@@ -30,10 +31,6 @@ HAND_OVER = 0.75
 
 BLANK_AGAIN = (1.0, 4.0, 15.0, 60.0)
 """Seconds between two attempts to blank a node that may show words of a silenced turn."""
-
-NOTICE = "My answer could not be delivered. Please ask again."
-NOTICE_MARKS: JsonObject = {**COMPLETE, "replyBehavior": "suppress_auto_reply"}
-"""A notice ends the wait of a person but wakes no other agent."""
 
 Delivered = Literal["delivered", "nothing", "failed", "open"]
 
@@ -43,8 +40,9 @@ _log = logging.getLogger(__name__)
 class TurnEnding:
     """Ends turns. Used by the gateway loop only."""
 
-    def __init__(self, world: World, rooms: Rooms, settling: Settling, presence: Presence) -> None:
+    def __init__(self, world: World, rooms: Rooms, dispatch: Dispatch, settling: Settling, presence: Presence) -> None:
         self._world = world
+        self._dispatch = dispatch
         self._presence = presence
         self._rooms = rooms
         self._settling = settling
@@ -95,7 +93,7 @@ class TurnEnding:
             _log.error("turn=%s has another unsettled operation", turn.id)
             return "failed"
         try:
-            await transmit(self._world.canon, operation)
+            await self._dispatch.send(operation, turn)
         except DeliveryError as error:
             return await self._failed(turn, operation, error)
         except asyncio.CancelledError:
@@ -110,6 +108,7 @@ class TurnEnding:
         if error.certainty == "definitive" and not error.retryable:
             turn.book.fail("definitive")
             await self._notify(turn)
+            await self._dispatch.forget(operation)
             return "failed"
         # An outage that provably stored nothing is waited out like one that may have: the plan stays reserved.
         self._keep_trying(turn, operation)
@@ -118,23 +117,19 @@ class TurnEnding:
     def _keep_trying(self, turn: Turn, operation: Operation) -> None:
         turn.book.fail("ambiguous")
 
-        async def done(settled: bool) -> None:
-            if settled:
+        async def done(end: End) -> bool:
+            if end == "settled":
                 turn.book.settle()
-            else:
-                await self._notify(turn)
-            await self._release_node(turn, HAND_OVER if settled else 0.0)
+            elif end != "expired" and not await self._notify(turn) and end == "unreachable":
+                return False
+            await self._release_node(turn, HAND_OVER if end == "settled" else 0.0)
+            return True
 
         self._settling.start(operation, done)
 
-    async def _notify(self, turn: Turn) -> None:
-        """Tell the person that there was an answer. Without the turn's id, so that Canon keeps the preview's text."""
-        base_id = operation_id(turn.conversation_id, f"notice:{turn.id}", 1)
-        notice = Answer(NOTICE, reply_to=turn.start.message_id, marks=NOTICE_MARKS)
-        try:
-            await transmit(self._world.canon, Operation(plan(notice, turn.conversation_id, base_id)))
-        except DeliveryError as error:
-            _log.error("the notice of turn=%s failed too: %s", turn.id, error.certainty)
+    async def _notify(self, turn: Turn) -> bool:
+        """Tell the person that there was an answer; return whether that is stored."""
+        return await tell_undelivered(self._world.canon, turn.conversation_id, turn.id, turn.start.message_id)
 
     async def _release_node(self, turn: Turn, pause: float) -> None:
         with self._rooms.visit(turn.conversation_id) as room:

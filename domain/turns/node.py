@@ -81,5 +81,24 @@ class ConversationNode:
                 _log.debug("node clear failed turn=%s error=%s", turn.id, type(error).__name__)
             return True
 
+    async def clear_leftover(self, conversation_id: str, turn_id: str) -> bool:
+        """Blank and delete what an earlier process left, unless a turn of this one has the node.
+
+        Blank first: Canon would make a message of what it shows, and nobody knows what that is (canon-wire §1.10).
+
+        Returns:
+            ``False`` when that failed.
+        """
+        async with self._order:
+            if self._owner is not None or self._shown:
+                return True
+            try:
+                await self._canon.write_node(NodeWrite(conversation_id, turn_id, "", "thinking", ()))
+                await self._canon.clear_node(conversation_id)
+            except CanonError as error:
+                _log.debug("leftover node not cleared turn=%s error=%s", turn_id, type(error).__name__)
+                return False
+            return True
+
     def _taken_from(self, turn: Turn) -> bool:
         return self._owner is not None and self._owner is not turn and not self._owner.closed

@@ -6,15 +6,17 @@ used once, so an unsettled one never blocks the next. Refuses to know which call
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
-from canon_hermes_plugin.domain.turns.delivery import Operation, transmit
+from canon_hermes_plugin.domain.turns.delivery import Operation
+from canon_hermes_plugin.domain.turns.dispatch import Dispatch
 from canon_hermes_plugin.domain.turns.model import Ack, HostText
 from canon_hermes_plugin.domain.turns.plan import COMPLETE, PROGRESS, Answer, operation_id, plan
-from canon_hermes_plugin.domain.turns.settling import Settling
+from canon_hermes_plugin.domain.turns.settling import End, Settling
 from canon_hermes_plugin.domain.turns.world import World
 from canon_hermes_plugin.ports.errors import DeliveryError
 
@@ -41,8 +43,9 @@ def text_answer(text: HostText, *, aside: bool) -> Answer:
 class OutsideDelivery:
     """Delivers one-shot operations."""
 
-    def __init__(self, world: World, settling: Settling) -> None:
+    def __init__(self, world: World, dispatch: Dispatch, settling: Settling) -> None:
         self._world = world
+        self._dispatch = dispatch
         self._settling = settling
         self._named: OrderedDict[str, Ack] = OrderedDict()
 
@@ -73,11 +76,20 @@ class OutsideDelivery:
         if not operation.messages:
             return Ack(ok=True, message_id=base_id, facts={"empty": True})
         try:
-            await transmit(self._world.canon, operation)
+            await self._dispatch.send(operation)
         except DeliveryError as error:
             _log.warning("out-of-turn delivery id=%s failed: %s", base_id, error.certainty)
             if error.certainty == "ambiguous" or (operation.receipts and error.retryable):
-                self._settling.start(operation)
+                self._settling.start(operation, _over)
                 return Ack(ok=True, message_id=base_id, facts={"settling": True})
+            await self._dispatch.forget(operation)
             return Ack(ok=False, error=str(error), retryable=error.retryable)
+        except asyncio.CancelledError:
+            # Part of it may be stored, and it is kept: said now or after the next start, so better now.
+            self._settling.start(operation, _over)
+            raise
         return Ack(ok=True, message_id=operation.receipts[-1].message_id or base_id)
+
+
+async def _over(end: End) -> bool:
+    return end != "unreachable"

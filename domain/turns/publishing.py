@@ -51,6 +51,17 @@ class TurnPublisher:
             if not is_closed(state):
                 await self._send(turn, state)
 
+    async def end(self, conversation_id: str, turn_id: str, opened_at: int | None) -> None:
+        """Publish the end of a turn of an earlier process."""
+        async with self._order:
+            capabilities = _capabilities("completed", interleave=self._world.lanes.supports_interleave())
+            now = self._world.clock.now_ms()
+            await self._publish(
+                TurnPublication(
+                    conversation_id, "completed", 0, now, capabilities, turn_id=turn_id, opened_at=opened_at
+                )
+            )
+
     async def _send(self, turn: Turn, state: TurnState, *, opening: bool = False) -> None:
         lanes = self._world.lanes
         message_id = real_message_id(turn.start.message_id)
@@ -59,18 +70,26 @@ class TurnPublisher:
             state,
             max(0, lanes.queue_depth(turn.start.session_key)),
             self._world.clock.now_ms(),
-            {
-                "supportsInterrupt": True,
-                "supportsQueue": True,
-                "supportsInterleave": lanes.supports_interleave(),
-                "supportsInputInterrupt": state != "waiting_input",
-                "supportsNonFinalPermanentMessages": False,
-            },
+            _capabilities(state, interleave=lanes.supports_interleave()),
             turn_id=turn.id,
             active_message_ids=(message_id,) if opening and message_id else (),
             opened_at=turn.opened_at,
         )
+        await self._publish(publication)
+
+    async def _publish(self, publication: TurnPublication) -> None:
         try:
             await self._world.canon.publish_turn(publication)
         except CanonError as error:
-            _log.debug("turn state not published turn=%s state=%s error=%s", turn.id, state, type(error).__name__)
+            turn_id, state = publication.turn_id, publication.state
+            _log.debug("turn state not published turn=%s state=%s error=%s", turn_id, state, type(error).__name__)
+
+
+def _capabilities(state: TurnState, *, interleave: bool) -> dict[str, bool]:
+    return {
+        "supportsInterrupt": True,
+        "supportsQueue": True,
+        "supportsInterleave": interleave,
+        "supportsInputInterrupt": state != "waiting_input",
+        "supportsNonFinalPermanentMessages": False,
+    }

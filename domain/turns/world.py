@@ -13,6 +13,7 @@ from canon_hermes_plugin.ports.canon import (
     TypingPort,
 )
 from canon_hermes_plugin.ports.host import HostLanes
+from canon_hermes_plugin.ports.outbox import Outbox
 from canon_hermes_plugin.ports.time import Clock, IdSource, Tasks
 
 
@@ -29,3 +30,4 @@ class World:
     clock: Clock
     ids: IdSource
     tasks: Tasks
+    outbox: Outbox

@@ -16,6 +16,7 @@ from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedge
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
+from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds
 from canon_hermes_plugin.infrastructure.memory.virtual_loop import LoopClock, LoopThread
 from canon_hermes_plugin.ports.canon import CanonApi
@@ -53,6 +54,7 @@ class CanonHermes:
         canon: what people do and see.
         host: what the agent does.
         clock: the made-up time; :meth:`advance` lets it pass.
+        outbox: what is being delivered, as on a disk: put entries in before entering and the plugin says them.
         container: the composition; override more of it before entering.
     """
 
@@ -61,6 +63,7 @@ class CanonHermes:
         self.clock = LoopClock(self._machine.loop, START_MS)
         twin, stream, files = MemoryCanon(AGENT, self.clock), MemoryCanonStream(self.clock), MemoryMediaFetcher()
         self.ledger = MemoryLedger(self.clock.now_ms)
+        self.outbox = MemoryOutbox()
         self.host = ScriptedHost(self._machine.loop)
         self.canon = FakeCanon(Parts(self._machine, twin, stream, files))
         self.files = MemoryMediaCache()
@@ -82,6 +85,7 @@ class CanonHermes:
             fetcher=files,
             media_cache=self.files,
             ledger=self.ledger,
+            outbox=self.outbox,
             ledger_identity=LedgerIdentity(AGENT.agent_id),
             lanes=self.host,
             beat=self.container.decisions.provided.beat,

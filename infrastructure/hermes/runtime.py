@@ -65,6 +65,7 @@ class Links:
             and those the listener prepares a message of.
         on_status: runs before each status publication, for example the scan of approval receipts.
         on_stop: runs when the connection ends; idempotent.
+        on_open: runs whenever Canon has accepted the key, before anything is heard; returns at once.
     """
 
     api: CanonApi
@@ -73,6 +74,7 @@ class Links:
     busy_conversations: Callable[[], Iterable[str]]
     on_status: Callable[[], Awaitable[None]]
     on_stop: Callable[[], Awaitable[None]]
+    on_open: Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -191,6 +193,7 @@ class CanonRuntime:
             self._listen()
 
     def _listen(self) -> None:
+        self._links.on_open()
         self._run(self._read_stream(), "canon stream")
         self._run(self._publish_status(), "canon status")
         self._run(self._poll_signals(), "canon signals")

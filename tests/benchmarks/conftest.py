@@ -85,7 +85,8 @@ class Rig:
 
 
 @pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
+async def rig(homes: Path) -> AsyncIterator[Rig]:
+    del homes  # what is being delivered lies there, durably
     made = Rig()
     with made.canon:
         made.compose()

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from canon_hermes_plugin.domain.turns.ending import NOTICE
+from canon_hermes_plugin.domain.turns.notice import NOTICE
 from canon_hermes_plugin.infrastructure.sandbox.model import Gate
 
 pytestmark = pytest.mark.gateway

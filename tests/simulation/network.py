@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -47,6 +48,8 @@ class Server:
 
     now_ms: object
     state: CanonState = field(init=False)
+    begun: dict[str, dict] = field(default_factory=dict)
+    """Every durable message a living process began to send, by id, whatever became of the request."""
 
     def __post_init__(self) -> None:
         self.state = CanonState(SandboxIdentity(), self.now_ms)
@@ -81,6 +84,9 @@ class Network(httpx.AsyncBaseTransport):
 
     async def _exchange(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
+        if request.url.path.endswith("/messages/send"):
+            message = json.loads(body)
+            self._server.begun[message["messageId"]] = message
         key = f"{request.url.path}:{hash(body)}"
         if self._in_a_row[key] >= MOST_IN_A_ROW or self._rng.random() >= self._weather.trouble:
             self._in_a_row.pop(key, None)

@@ -16,10 +16,11 @@ from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.live import LIVE
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
+from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds
 from canon_hermes_plugin.infrastructure.memory.virtual_loop import LoopClock, VirtualLoop
 from canon_hermes_plugin.infrastructure.sandbox.records import SandboxIdentity
-from canon_hermes_plugin.ports.errors import LedgerError
+from canon_hermes_plugin.ports.errors import LedgerError, OutboxError
 from canon_hermes_plugin.ports.profiles import Connection, Environment
 from canon_hermes_plugin.ports.secret import Secret
 from canon_hermes_plugin.testing.host import HostLinks, ScriptedHost
@@ -44,6 +45,11 @@ class Disk:
         self._rng = rng
         self.trouble = 0.0
         self.seen: set[str] = set()
+        self.outbox = MemoryOutbox()
+        self.uninsured: set[str] = set()
+
+    def fails(self) -> bool:
+        return self.trouble > 0 and self._rng.random() < self.trouble
 
     def entries(self):
         return self._ledger
@@ -62,6 +68,37 @@ class Disk:
         if fails and after:
             raise LedgerError("injected: the bytes are kept, nobody knows")
         return result
+
+
+class OutboxOfProcess:
+    """A process's handle of the outbox; it fails as the disk does, and dead processes write nothing."""
+
+    def __init__(self, disk: Disk, outbox: MemoryOutbox) -> None:
+        self._disk = disk
+        self._outbox = outbox
+        self.dead = False
+
+    async def keep(self, entry):
+        await self._reach()
+        if self._disk.fails():
+            self._disk.uninsured.add(entry.operation_id)
+            raise OutboxError("injected: the disk is full")
+        await self._outbox.keep(entry)
+
+    async def forget(self, operation_id):
+        await self._reach()
+        if self._disk.fails():
+            raise OutboxError("injected: the disk refuses")
+        await self._outbox.forget(operation_id)
+
+    async def leftover(self):
+        await self._reach()
+        return await self._outbox.leftover()
+
+    async def _reach(self):
+        await asyncio.sleep(0.01)
+        if self.dead:
+            raise OutboxError("the process is dead")
 
 
 class DiskOfProcess:
@@ -94,6 +131,7 @@ class GatewayProcess:
         self.clock = LoopClock(loop)
         self.network = Network(server, weather, random.Random(f"{seed}-network-{number}"))
         self.disk = disk.attach()
+        self.outbox = OutboxOfProcess(disk, disk.outbox)
         self.ids = SeededIds(seed * 1009 + number)
         self.host = ScriptedHost(loop)
         self.container = PluginContainer(connection=connection(), settings=Settings())
@@ -106,6 +144,7 @@ class GatewayProcess:
             fetcher=MemoryMediaFetcher(),
             media_cache=MemoryMediaCache(),
             ledger=self.disk,
+            outbox=self.outbox,
             desk=desk,
             ledger_identity=LedgerIdentity(IDENTITY.agent_id),
             lanes=self.host,
@@ -141,7 +180,7 @@ class GatewayProcess:
 
     async def kill(self, mine: set[asyncio.Task[object]]) -> None:
         """Power is lost: nothing the process still tries reaches anybody."""
-        self.network.cut = self.disk.dead = True
+        self.network.cut = self.disk.dead = self.outbox.dead = True
         LIVE.remove(self.container.live_adapter())
         for task in mine:
             task.cancel()

@@ -9,7 +9,7 @@ import pytest
 from canon_hermes_plugin.domain.approvals import outcomes
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.lanes import Lanes
-from canon_hermes_plugin.domain.turns import coordinator, ending, settling
+from canon_hermes_plugin.domain.turns import coordinator, dispatch, ending, settling
 from canon_hermes_plugin.domain.turns.turn import Turn
 
 from .network import FATES, HARMFUL, HARMLESS
@@ -115,6 +115,22 @@ def test_a_replay_under_another_id_is_found(monkeypatch):
     found = first_finding(range(300))
     assert "turn_complete" in found
     assert "Replay: CANON_SIMULATION_SEED=" in found
+
+
+def test_field_90_an_answer_that_is_not_kept_is_found(monkeypatch):
+    async def forgetful(_dispatch, _operation, _turn):
+        return
+
+    monkeypatch.setattr(dispatch.Dispatch, "_keep", forgetful)
+    assert "stored otherwise than once" in first_finding(range(200))
+
+
+def test_field_90_what_is_kept_and_not_forgotten_is_found(monkeypatch):
+    async def hoarding(_dispatch, _operation):
+        return
+
+    monkeypatch.setattr(dispatch.Dispatch, "forget", hoarding)
+    assert "still in the outbox" in first_finding(range(40))
 
 
 def test_a_message_taken_twice_is_found(monkeypatch):

@@ -223,11 +223,20 @@ class World:
                 await asyncio.sleep(self.rng.uniform(0, 5))
                 await process.start()
             else:
+                if self.rng.random() < 0.5:
+                    await self._amid_a_delivery()
                 self.deaths += 1
                 self.weather.seen.add(what)
                 await (process.stop() if what == "stop" else process.kill(self._tasks()))
                 await asyncio.sleep(self.rng.uniform(0, 20))
                 await self._begin()
+
+    async def _amid_a_delivery(self) -> None:
+        """Wait for the next durable message that is begun, for a while, and a moment more."""
+        before, patience = len(self.server.begun), self.loop.time() + 30
+        while len(self.server.begun) == before and self.loop.time() < patience:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(self.rng.choice([0, 0.5, 3]) * self.rng.random())
 
     # --- the agent --------------------------------------------------------------------------------------------------
 
@@ -286,6 +295,7 @@ class World:
         self._check_messages()
         self._check_turns(own)
         self._check_parts(own)
+        self._check_begun(own)
         self._check_silence(own)
         self._check_decisions()
         self._check_logs()
@@ -337,6 +347,22 @@ class World:
                 text = re.sub(r"\s+", "", "".join(item.text for item in items))
                 if len(items) != whole or text != act.text.replace(" ", ""):
                     self.findings.append(f"the answer to message {act.number} is not complete")
+
+    def _check_begun(self, own) -> None:
+        """What was begun is there, completely and once, whoever died meanwhile: a disk outlives its processes."""
+        stored = Counter(item.id for item in own)
+        uninsured = {re.sub(r"-part-\d+$", "", key) for key in self.disk.uninsured} if self.deaths else set()
+        for key, message in self.server.begun.items():
+            chunk = message.get("metadata", {}).get("messageChunk")
+            group, count = (chunk["groupId"], chunk["count"]) if chunk else (key, 0)
+            if group in uninsured:
+                continue
+            needed = [f"{group}-part-{index + 1}" for index in range(count)] or [key]
+            missing = [name for name in needed if stored[name] != 1]
+            if missing:
+                self.findings.append(f"{key} was begun and {missing} are stored otherwise than once")
+        if not self.disk_was_bad and self.disk.outbox.documents:
+            self.findings.append(f"still in the outbox: {list(self.disk.outbox.documents)}")
 
     def _check_silence(self, own) -> None:
         for act in self.acts:

@@ -10,6 +10,7 @@ from canon_hermes_plugin.domain.turns.model import HostText, TurnStart
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
+from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock, settle
 
 CONVERSATION = "conv_81"
@@ -18,13 +19,20 @@ CONVERSATION = "conv_81"
 class Bench:
     """A coordinator with everything around it, and the host's usual calls."""
 
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.canon = MemoryCanon(clock=self.clock)
+    def __init__(self, earlier: Bench | None = None, seed: int = 7) -> None:
+        """``earlier`` is a process that died: Canon, the disk and the time outlive it."""
+        self.clock = earlier.clock if earlier else VirtualClock()
+        self.canon = earlier.canon if earlier else MemoryCanon(clock=self.clock)
+        self.outbox = earlier.outbox if earlier else MemoryOutbox()
         self.lanes = MemoryLanes()
         self.tasks = RecordedTasks()
         self.coordinator = TurnCoordinator(
-            canon=self.canon, lanes=self.lanes, clock=self.clock, ids=SeededIds(7), tasks=self.tasks
+            canon=self.canon,
+            lanes=self.lanes,
+            clock=self.clock,
+            ids=SeededIds(seed),
+            tasks=self.tasks,
+            outbox=self.outbox,
         )
 
     async def open(self, conversation: str = CONVERSATION, **facts: object) -> Turn:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from canon_hermes_plugin.domain.turns.context import current_turn
-from canon_hermes_plugin.domain.turns.ending import NOTICE
+from canon_hermes_plugin.domain.turns.notice import NOTICE
 from canon_hermes_plugin.domain.turns.settling import PAUSES
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 from canon_hermes_plugin.infrastructure.memory.time import settle

@@ -8,8 +8,8 @@ import itertools
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from canon_hermes_plugin.domain.turns.ending import NOTICE
 from canon_hermes_plugin.domain.turns.model import HostMedia, HostText, ToolEnd, ToolStart
+from canon_hermes_plugin.domain.turns.notice import NOTICE
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 from canon_hermes_plugin.infrastructure.memory.time import settle
 from hypothesis import HealthCheck, given, settings

@@ -63,9 +63,10 @@ class World:
         self.beats = 0
         self.beat_fails: Exception | None = None
         self.stopped = 0
+        self.opened: list[bool] = []
         self.gave_up: list[CanonError] = []
         self.runtime = CanonRuntime(
-            Links(self.canon, self.stream, self.listener, lambda: self.busy, self.beat, self.stop),
+            Links(self.canon, self.stream, self.listener, lambda: self.busy, self.beat, self.stop, self.opening),
             self.clock,
             SeededIds(1),
             self.identity,
@@ -79,6 +80,9 @@ class World:
     async def stop(self) -> None:
         self.stopped += 1
 
+    def opening(self) -> None:
+        self.opened.append(self.runtime.proven)
+
     async def start(self) -> None:
         await self.runtime.start(self, self.gave_up.append)
 
@@ -90,6 +94,18 @@ async def world() -> Any:
     await made.runtime.stop()
     left = [task for task in asyncio.all_tasks() if task.get_name().startswith("canon")]
     assert left == []
+
+
+async def test_field_90_what_is_unsettled_goes_on_at_every_connect_once_canon_accepted_the_key(world: World) -> None:
+    world.canon.faults.fail_next("verify", Fault.unreachable())
+    starting = asyncio.create_task(world.start())
+    await world.clock.advance(0)
+    assert world.opened == []
+    await world.clock.advance(5)
+    await starting
+    await world.runtime.stop()
+    await world.start()
+    assert world.opened == [True, True]
 
 
 async def test_connecting_proves_identifies_and_listens(world: World) -> None:

@@ -1,0 +1,101 @@
+"""The one way of durable operations to Canon: kept first, then sent, forgotten when over (turns §4.3; field fault 90).
+
+Decides what happens around the sending: nothing is sent before it is kept, and nothing new overtakes for long what an
+earlier process left unsaid. Refuses to know what a failure means for the operation: its owner replays or forgets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from contextvars import Context
+
+from canon_hermes_plugin.domain.turns.delivery import Operation, transmit
+from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.domain.turns.world import World
+from canon_hermes_plugin.ports.errors import OutboxError
+from canon_hermes_plugin.ports.outbox import OutboxEntry
+
+DISK_PATIENCE = 5.0
+"""Seconds an answer waits for the disk; then it goes out without being kept."""
+
+BEHIND = 10.0
+"""Seconds an answer waits for what an earlier process left unsaid in its conversation."""
+
+_log = logging.getLogger(__name__)
+
+
+class Dispatch:
+    """Keeps, sends and forgets operations. Used by the gateway loop only."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._reading: asyncio.Task[Sequence[OutboxEntry]] | None = None
+        self._ahead: dict[str, asyncio.Event] = {}
+        """The conversations in which an earlier process left something unsaid."""
+
+    async def send(self, operation: Operation, turn: Turn | None = None) -> None:
+        """Keep ``operation`` and send all of it, for ``turn`` if it ends one.
+
+        A disk that fails costs the insurance, never the answer.
+
+        Raises:
+            DeliveryError: it did not settle and is still kept: the caller has it replayed, or forgets it. The same goes
+                for a cancellation.
+        """
+        await self._let_pass(operation.conversation_id)
+        await self._keep(operation, turn)
+        await transmit(self._world.canon, operation)
+        self._world.tasks.spawn(self.forget(operation), name=f"forget {operation.id}")
+
+    async def forget(self, operation: Operation) -> None:
+        """Keep ``operation`` no longer: it is over."""
+        try:
+            await self._world.outbox.forget(operation.id)
+        except OutboxError as error:
+            # A replay after a restart is answered by Canon with the message it has.
+            _log.warning("operation id=%s is over but still kept: %s", operation.id, error)
+
+    async def leftovers(self) -> Sequence[OutboxEntry]:
+        """Return what earlier processes left, in the order kept: read once, before anything of this one is kept."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read(), name="read outbox", context=Context())
+        return await asyncio.shield(self._reading)
+
+    def caught_up(self, conversation_id: str) -> None:
+        """Let new answers of the conversation pass: what was left there is said, or will not be soon."""
+        event = self._ahead.pop(conversation_id, None)
+        if event is not None:
+            event.set()
+
+    async def _read(self) -> Sequence[OutboxEntry]:
+        try:
+            found = await self._world.outbox.leftover()
+        except OutboxError as error:
+            _log.error("what an earlier process left unsaid stays so: %s", error)
+            return ()
+        self._ahead = {entry.conversation_id: asyncio.Event() for entry in found}
+        return found
+
+    async def _let_pass(self, conversation_id: str) -> None:
+        await _within(DISK_PATIENCE, self.leftovers())
+        if (event := self._ahead.get(conversation_id)) is not None:
+            await _within(BEHIND, event.wait())
+
+    async def _keep(self, operation: Operation, turn: Turn | None) -> None:
+        turn_id, opened_at = (turn.id, turn.opened_at) if turn is not None else (None, None)
+        entry = OutboxEntry(operation.id, operation.messages, self._world.clock.now_ms(), turn_id, opened_at)
+        try:
+            async with asyncio.timeout(DISK_PATIENCE):
+                await self._world.outbox.keep(entry)
+        except (OutboxError, TimeoutError) as error:
+            _log.error("operation id=%s is sent without being kept: %s", operation.id, str(error) or "the disk is slow")
+
+
+async def _within(seconds: float, work: Awaitable[object]) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        return

@@ -1,0 +1,78 @@
+"""Saying what an earlier process began to say and could not finish (turns §4.3; field fault 90).
+
+Decides what becomes of the dead turns of those answers: their public state ends and their node goes, unless a turn of
+this process has taken the place. Refuses to know how often something is replayed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from functools import partial
+
+from canon_hermes_plugin.domain.turns.delivery import Operation
+from canon_hermes_plugin.domain.turns.dispatch import Dispatch
+from canon_hermes_plugin.domain.turns.ending import BLANK_AGAIN, HAND_OVER
+from canon_hermes_plugin.domain.turns.notice import tell_undelivered
+from canon_hermes_plugin.domain.turns.rooms import Rooms
+from canon_hermes_plugin.domain.turns.settling import Case, End, Settling
+from canon_hermes_plugin.domain.turns.world import World
+from canon_hermes_plugin.ports.outbox import OutboxEntry
+
+_log = logging.getLogger(__name__)
+
+
+class Recovery:
+    """Replays the leftovers of earlier processes, once. Used by the gateway loop only."""
+
+    def __init__(self, world: World, rooms: Rooms, dispatch: Dispatch, settling: Settling) -> None:
+        self._world = world
+        self._rooms = rooms
+        self._dispatch = dispatch
+        self._settling = settling
+        self._begun = False
+
+    def begin(self) -> None:
+        """Begin, unless that was done; returns at once. Canon must have accepted the key."""
+        if not self._begun:
+            self._world.tasks.spawn(self._begin(), name="recover answers")
+
+    async def _begin(self) -> None:
+        found = await self._dispatch.leftovers()
+        if self._begun:
+            return
+        self._begun = True
+        left: dict[str, list[OutboxEntry]] = defaultdict(list)
+        for entry in found:
+            _log.info("operation id=%s turn=%s was left by an earlier process", entry.operation_id, entry.turn_id)
+            left[entry.conversation_id].append(entry)
+        for conversation_id, entries in left.items():
+            cases = [Case(Operation(entry.messages), entry.kept_at, partial(self._done, entry)) for entry in entries]
+            self._settling.replay(cases, partial(self._dispatch.caught_up, conversation_id))
+
+    async def _done(self, entry: OutboxEntry, end: End) -> bool:
+        if end == "expired":
+            _log.warning("operation id=%s turn=%s is too old to be said", entry.operation_id, entry.turn_id)
+        if entry.turn_id is None:
+            return end != "unreachable"
+        if end in {"refused", "unreachable"}:
+            reply_to = entry.messages[-1].reply_to
+            told = await tell_undelivered(self._world.canon, entry.conversation_id, entry.turn_id, reply_to)
+            if end == "unreachable" and not told:
+                return False
+        work = self._bury(entry, entry.turn_id, said=end == "settled")
+        self._rooms.spawn(entry.conversation_id, work, f"bury {entry.turn_id}")
+        return True
+
+    async def _bury(self, entry: OutboxEntry, turn_id: str, *, said: bool) -> None:
+        """End the dead turn publicly. Its node stays when its words were not said: nobody else has them."""
+        with self._rooms.visit(entry.conversation_id) as room:
+            if not self._rooms.open_turns(entry.conversation_id):
+                await room.publisher.end(entry.conversation_id, turn_id, entry.opened_at)
+            if not said:
+                return
+            for pause in (HAND_OVER, *BLANK_AGAIN):
+                await self._world.clock.sleep(pause)
+                if await room.node.clear_leftover(entry.conversation_id, turn_id):
+                    return
+            _log.warning("the node of turn=%s, of an earlier process, is not known to be cleared", turn_id)
