@@ -88,6 +88,12 @@ def inbound_of(event: HostObject) -> InboundMessage | None:
     return found if isinstance(found, InboundMessage) else None
 
 
+def is_synthetic(event: HostObject) -> bool:
+    """Whether the plugin itself made the message behind an event: nobody wrote it."""
+    message = inbound_of(event)
+    return message is not None and message.synthetic
+
+
 def canon_message_id(event: HostObject) -> str | None:
     """Return the real Canon id of the message behind an event; synthetic ids of any origin give ``None``."""
     message = inbound_of(event)

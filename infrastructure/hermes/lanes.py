@@ -231,19 +231,25 @@ class HermesLanes:
         return True
 
     def drop(self, key: str) -> int:
-        """Drop what waits in the session; returns how many messages."""
+        """Drop what waits in the session; returns how many messages.
+
+        An approval's decision on its way to the model stays: it is nobody's waiting message, and it is told once.
+        """
         if self._adapter is not None:
             self.take_over(self._adapter, key)
         lane = self._lanes.get(key)
         if lane is None:
             return 0
-        dropped = [message for message in map(host.inbound_of, lane.waiting) if message is not None]
-        count = len(lane.waiting)
-        lane.waiting.clear()
+        dropped: list[HostObject] = []
+        for _ in range(len(lane.waiting)):  # in place: an agent thread may put something in front meanwhile
+            event = lane.waiting.popleft()
+            (lane.waiting if host.is_synthetic(event) else dropped).append(event)
         self._recount(lane)
-        for message in dropped:
-            self._shelf.dropped(message)
-        return count
+        for message in map(host.inbound_of, dropped):
+            if message is not None:
+                self._shelf.dropped(message)
+        self._advance(lane)
+        return len(dropped)
 
     async def _route(self, lane: Lane, event: HostObject) -> bool:
         """Carry out what is decided about an event for a busy session; ``False`` leaves it to the host."""
@@ -282,6 +288,8 @@ class HermesLanes:
             return True
         message = host.inbound_of(event)
         _LOG.warning("session %s: %d messages wait, one more was refused", lane.key, MAX_WAITING)
+        if host.is_synthetic(event):
+            raise CanonError("the session's queue is full", retryable=True)  # whoever made it tries again later
         if message is not None:
             self._shelf.dropped(message)
             self._tasks.spawn(self._refuse(message), name=f"refuse {message.message_id}")

@@ -356,6 +356,33 @@ async def test_stop_and_drop_empties_the_queue_and_releases_it(stage: Any) -> No
     await until(lambda: sorted(stage.released) == ["msg_1", "msg_2", "msg_3"])
 
 
+@pytest.mark.parametrize("how", ["signal", "message"])
+async def test_a_decision_on_its_way_to_the_model_survives_stop_and_clear(stage: Any, how: str) -> None:
+    await stage.say(1)
+    await stage.running("text 1")
+    await stage.say(2)
+    await stage.say(3, message_id="canon-detached-approval:a", text="wake", synthetic=True, queued=False)
+    if how == "signal":
+        await stage.lanes.apply_signal("c1", "stop_and_drop", "user_dana")
+    else:
+        await stage.say(4, intent="stop")
+    (await stage.running("wake")).done.set()
+    if how == "message":
+        (await stage.running("text 4")).done.set()
+    await stage.idle()
+    assert "text 2" not in stage.runner.runs
+
+
+async def test_a_full_queue_gives_a_decision_back_to_whoever_brought_it(stage: Any) -> None:
+    from canon_hermes_plugin.ports.errors import CanonError
+
+    for number in range(MAX_WAITING + 1):
+        await stage.say(number)
+    with pytest.raises(CanonError):
+        await stage.say(99, message_id="canon-detached-approval:a", text="wake", synthetic=True, queued=False)
+    assert stage.turns.texts == [], "nobody is asked to send again what nobody sent"
+
+
 async def test_a_stop_signal_for_an_idle_conversation_does_nothing(stage: Any) -> None:
     await stage.lanes.apply_signal("c1", "interrupt", None)
     assert stage.turns.opened == []
