@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from typing import Any, cast
 
 from canon_hermes_plugin.domain.chunker import split
 from canon_hermes_plugin.ports.canon import JsonObject, OutboundMessage
+
+_log = logging.getLogger(__name__)
 
 MAX_ID_CHARS = 160
 MAX_METADATA_UNITS = 4096
@@ -127,25 +130,28 @@ def plan(answer: Answer, conversation_id: str, base_id: str) -> tuple[OutboundMe
     """
     texts = split(answer.text)
     attached = [item for item in answer.media if not item.caption.strip()]
-    if not texts and not attached and answer.media:
-        # A captioned file is the whole answer.
-        return _captioned(answer, conversation_id, base_id, final=True)
-    if not texts and not attached:
+    if not texts and not attached and not answer.media:
         return ()
-    leading = _captioned(answer, conversation_id, base_id, final=False)
+    metadata = _final_metadata(answer, base_id)
+    if not texts and not attached:
+        # A captioned file is the whole answer.
+        return _captioned(answer, metadata, conversation_id, base_id, final=True)
+    leading = _captioned(answer, metadata, conversation_id, base_id, final=False)
     files = (*answer.attachments, *(item.attachment for item in attached))
     last = OutboundMessage(
         conversation_id,
         "",
         reply_to=real_message_id(answer.reply_to),
-        metadata=_final_metadata(answer),
+        metadata=metadata,
         content_type=attached[0].content_type if attached else answer.content_type,
         attachments=files,
     )
     return (*leading, *_parts(texts or [""], last, base_id))
 
 
-def _captioned(answer: Answer, conversation_id: str, base_id: str, *, final: bool) -> tuple[OutboundMessage, ...]:
+def _captioned(
+    answer: Answer, metadata: JsonObject, conversation_id: str, base_id: str, *, final: bool
+) -> tuple[OutboundMessage, ...]:
     items = [item for item in answer.media if item.caption.strip()]
     messages: list[OutboundMessage] = []
     for position, item in enumerate(items, start=1):
@@ -154,7 +160,7 @@ def _captioned(answer: Answer, conversation_id: str, base_id: str, *, final: boo
             conversation_id,
             "",
             reply_to=real_message_id(answer.reply_to),
-            metadata=_final_metadata(answer) if ends else _leading_metadata(_final_metadata(answer)),
+            metadata=metadata if ends else _leading_metadata(metadata),
             content_type=item.content_type,
             attachments=(item.attachment,),
         )
@@ -181,7 +187,7 @@ def _leading_metadata(final: JsonObject) -> dict[str, Any]:
     return {**{key: value for key, value in final.items() if key not in _OWNED_KEYS}, **PROGRESS}
 
 
-def _final_metadata(answer: Answer) -> dict[str, Any]:
+def _final_metadata(answer: Answer, base_id: str) -> dict[str, Any]:
     """Build the final's metadata; what does not fit is left out, the trail first, never the message (turns §6.3)."""
     owned: dict[str, Any] = dict(answer.marks)
     if answer.turn_id:
@@ -192,6 +198,14 @@ def _final_metadata(answer: Answer) -> dict[str, Any]:
     whole = {**caller, **owned}
     if answer.trail:
         with_trail = {**whole, "turnTrail": [dict(block) for block in answer.trail]}
-        if metadata_units(with_trail) <= MAX_METADATA_UNITS - _CHUNK_RESERVE:
+        units = metadata_units(with_trail)
+        if units <= MAX_METADATA_UNITS - _CHUNK_RESERVE:
             return with_trail
+        _log.debug(
+            "%s of turn %s: trail dropped for size, %d blocks, %d units",
+            base_id,
+            answer.turn_id,
+            len(answer.trail),
+            units,
+        )
     return whole

@@ -147,6 +147,19 @@ def test_a_trail_that_does_not_fit_is_dropped_and_never_the_message():
     assert only.metadata == {"mine": "y" * 1500, **COMPLETE}
 
 
+def test_a_trail_that_does_not_fit_is_told_to_the_log_once_in_ids_and_sizes(caplog):
+    caplog.set_level("DEBUG", "canon_hermes_plugin.domain.turns.plan")
+    trail = ({"id": "tool:1", "title": "zqx", "text": "x" * 4000},)
+    media = (item("one"), item("two"), item())
+    planned("zqx", turn_id=TURN, trail=trail, media=media)
+    planned("zqx", turn_id=TURN, trail=(trail[0] | {"text": ""},))
+    (line,) = caplog.messages
+    assert TURN in line
+    assert "hermes-final-base" in line
+    assert "1 blocks" in line
+    assert "zqx" not in line
+
+
 @pytest.mark.parametrize("text", ["", " \n", "\u200b"])
 def test_nothing_to_say_is_no_message(text):
     assert planned(text) == ()
