@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn, final
 
-RUNTIME_CARD_LIMITS: Final[dict[str, int]] = {
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("RUNTIME_CARD_LIMITS cannot be changed; change a copy: dict(RUNTIME_CARD_LIMITS)")
+
+
+@final
+class _Limits(dict[str, int]):
+    """A dictionary, as the contract has it, that cannot be changed: everybody in the process reads the same one."""
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[dict[str, int]], tuple[dict[str, int]]]:
+        """Copies and pickles are ordinary dictionaries."""
+        return dict, (dict(self),)
+
+
+RUNTIME_CARD_LIMITS: Final[dict[str, int]] = _Limits({
     "blocks": 24,
     "metrics": 12,
     "series": 6,
@@ -20,8 +36,8 @@ RUNTIME_CARD_LIMITS: Final[dict[str, int]] = {
     "lineItemRows": 50,
     "lineItemColumns": 8,
     "searchSelectChoices": 100,
-}
-"""Entry counts by name (cards §2). The schema copies them at import: changing this dictionary changes no verdict."""
+})  # fmt: skip
+"""Entry counts by name (cards §2), read-only; ``dict(RUNTIME_CARD_LIMITS)`` is a copy to change."""
 
 MAX_CARD_BYTES: Final = 32_768
 """Largest card, in bytes of compact UTF-8 JSON (cards §5 rule 6)."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import operator
+import pickle
 import subprocess
 import sys
 
 import canon_hermes_plugin
+import pytest
 from canon_hermes_plugin import cards
 
 ALONE = """
@@ -26,6 +31,43 @@ def test_the_root_and_the_module_offer_the_same_objects():
     assert {"validate_card", "RUNTIME_CARD_LIMITS"} <= set(canon_hermes_plugin.__all__)
     assert cards.MAX_CARD_BYTES == 32768
     assert len(cards.RUNTIME_CARD_LIMITS) == 15
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda limits: limits.update(blocks=1),
+        lambda limits: limits.__setitem__("blocks", 1),
+        lambda limits: limits.__delitem__("blocks"),
+        lambda limits: limits.pop("blocks"),
+        lambda limits: limits.popitem(),
+        lambda limits: limits.setdefault("mine", 1),
+        lambda limits: limits.clear(),
+        lambda limits: operator.ior(limits, {"blocks": 1}),
+    ],
+)
+def test_nobody_changes_the_limits_of_everybody(change):
+    limits = cards.RUNTIME_CARD_LIMITS
+    with pytest.raises(TypeError, match="dict\\(RUNTIME_CARD_LIMITS\\)"):
+        change(limits)
+    assert (len(limits), limits["blocks"]) == (15, 24)
+    assert all(type(value) is int for value in limits.values())
+
+
+def test_the_limits_are_a_dictionary_that_can_be_copied_and_written_as_json():
+    limits = cards.RUNTIME_CARD_LIMITS
+    assert isinstance(limits, dict)
+    assert json.loads(json.dumps(limits)) == json.loads(json.dumps(dict(limits))) == limits
+    for made in (
+        dict(limits),
+        limits | {},
+        copy.copy(limits),
+        copy.deepcopy(limits),
+        pickle.loads(pickle.dumps(limits)),
+    ):
+        assert made == limits
+        made["blocks"] = 1
+    assert limits["blocks"] == 24
 
 
 def test_cards_need_the_standard_library_alone():
