@@ -50,7 +50,8 @@ class CanonInboundMedia:
         message_id: the Canon message it came with.
         attachment_index: its place among the message's attachments, from 0.
         mime_type: descriptive, as declared.
-        file_name: descriptive, a single path component.
+        file_name: as the sender named it, untrusted: the last path component, one line of 1 to 255 characters, never
+            ``.`` or ``..``. Some file systems refuse such a name (``nul.txt``, ``a:b``): do not write a file under it.
         data: the bytes.
     """
 

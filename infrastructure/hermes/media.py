@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+import re
 from pathlib import Path
-from typing import Literal, final
+from typing import Final, Literal, final
 from urllib.parse import unquote, urlsplit
 
 from canon_hermes_plugin.domain.turns.model import HostMedia
@@ -19,6 +20,12 @@ from canon_hermes_plugin.ports.host import LocalMedia
 from canon_hermes_plugin.ports.media import MediaFetcher, MediaFile
 
 Method = Literal["image", "audio", "video", "file"]
+
+_NAME_BYTES: Final = 180
+"""UTF-8 bytes of a cached file's name: file systems take 255 (143 where names are encrypted), the host adds 17."""
+_UNFIT: Final = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
+"""What one of the host's file systems does not take in a name, or takes for something else (``a:b`` on Windows)."""
+_SUFFIX: Final = re.compile(r"\.[A-Za-z0-9]{1,15}")
 
 
 @final
@@ -35,7 +42,8 @@ class HermesMediaCache:
 
 def _store(file: MediaFile) -> str:
     base = compat.module("gateway.platforms.base")
-    suffix = Path(file.name).suffix or mimetypes.guess_extension(file.mime_type) or ""
+    name = _cached_name(file.name)
+    suffix = _suffix(name) or mimetypes.guess_extension(file.mime_type) or ""
     match file.family:
         case "image":
             return str(base.cache_image_from_bytes(file.data, suffix or ".jpg"))
@@ -44,7 +52,20 @@ def _store(file: MediaFile) -> str:
         case "video":
             return str(base.cache_video_from_bytes(file.data, suffix or ".mp4"))
         case _:
-            return str(base.cache_document_from_bytes(file.data, file.name))
+            return str(base.cache_document_from_bytes(file.data, name))
+
+
+def _suffix(name: str) -> str:
+    found = Path(name).suffix
+    return found if _SUFFIX.fullmatch(found) else ""
+
+
+def _cached_name(name: str) -> str:
+    """Return a name that every file system takes. The host's own part in front keeps it from naming a device."""
+    plain = _UNFIT.sub("_", name)
+    suffix = _suffix(plain)
+    stem = plain.removesuffix(suffix).encode("utf-8", "replace")[: _NAME_BYTES - len(suffix)]
+    return stem.decode("utf-8", "ignore") + suffix
 
 
 async def outgoing(
