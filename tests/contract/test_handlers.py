@@ -24,7 +24,7 @@ class Service:
         self._messages = []
         clock, canon = VirtualClock(), MemoryCanon()
         media = MediaIntake(MemoryMediaFetcher(), MemoryMediaCache(), CaptureStore(clock.monotonic), clock, "none")
-        ports = InboundPorts(self, canon, canon, MemoryCanonStream(), MemoryReceipts(), media)
+        ports = InboundPorts(self, canon, canon, MemoryCanonStream(), MemoryReceipts(), media, self)
         self.handler = InboundService(ports)
         self.handler.adopt_identity(AgentIdentity("me", "owner", "Otto"))
 
@@ -33,6 +33,9 @@ class Service:
             self._failing.discard(message.message_id)
             raise RuntimeError("the host is not ready")
         self._messages.append(message.message_id)
+
+    def dropped(self, message):
+        raise NotImplementedError
 
     async def apply_signal(self, conversation_id, signal, user_id):
         raise NotImplementedError

@@ -12,6 +12,7 @@ from canon_hermes_plugin.infrastructure.hermes.prompts import PromptedTurn
 from canon_hermes_plugin.infrastructure.hermes.questions import HermesQuestions
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
+from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.questions import MemoryAskingTurn, MemoryQuestions
 from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock, settle
 from canon_hermes_plugin.testing.contracts import AskingTurnContract, HostQuestionsContract
@@ -151,7 +152,12 @@ class CoordinatedTurn:
         clock = VirtualClock()
         self._canon = MemoryCanon(clock=clock)
         self._turns = TurnCoordinator(
-            canon=self._canon, lanes=MemoryLanes(), clock=clock, ids=SeededIds(), tasks=RecordedTasks()
+            canon=self._canon,
+            lanes=MemoryLanes(),
+            clock=clock,
+            ids=SeededIds(),
+            tasks=RecordedTasks(),
+            outbox=MemoryOutbox(),
         )
 
     async def begin(self, responder):

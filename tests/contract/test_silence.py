@@ -14,6 +14,7 @@ from canon_hermes_plugin.infrastructure.hermes.live import LiveAdapter, LiveAdap
 from canon_hermes_plugin.infrastructure.memory.access import MemoryAccess
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
+from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.silence import MemorySilencer, MemorySilenceReporter, QuietTurn
 from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock
 from canon_hermes_plugin.ports.host import SessionSnapshot
@@ -34,7 +35,12 @@ class Connected:
         clock = VirtualClock()
         self.canon = MemoryCanon(clock=clock)
         self.turns = TurnCoordinator(
-            canon=self.canon, lanes=MemoryLanes(), clock=clock, ids=SeededIds(), tasks=RecordedTasks()
+            canon=self.canon,
+            lanes=MemoryLanes(),
+            clock=clock,
+            ids=SeededIds(),
+            tasks=RecordedTasks(),
+            outbox=MemoryOutbox(),
         )
         self.adapters, self.opened = LiveAdapters(), {}
         self.silencer = TurnSilencer(self.adapters, NoSession())
