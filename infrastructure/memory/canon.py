@@ -152,7 +152,9 @@ class MemoryCanon:
         return await self._perform("identify", None, lambda: self.identity)
 
     async def list_conversations(self) -> Sequence[JsonObject]:
-        return await self._perform("list_conversations", None, lambda: list(self.conversations))
+        return await self._perform(
+            "list_conversations", None, lambda: [item for item in self.conversations if item.get("id")]
+        )
 
     async def upload(self, upload: Upload) -> JsonObject:
         if len(upload.data) > message_limits.MAX_MEDIA_BYTES:

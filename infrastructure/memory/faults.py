@@ -16,6 +16,7 @@ from canon_hermes_plugin.ports.errors import (
     DeliveryError,
     EnvironmentIdentityError,
     EnvironmentUnreachableError,
+    MalformedResponseError,
 )
 
 When = Literal["before", "after"]
@@ -29,11 +30,13 @@ class Fault:
         certainty: what a durable send reports about itself.
         status: the HTTP status, or ``None`` for a transport failure.
         when: ``after`` takes effect first and loses the answer; ``before`` leaves Canon untouched.
+        unreadable: the answer is a 2xx that cannot be read.
     """
 
     certainty: Certainty
     status: int | None = None
     when: When = "before"
+    unreadable: bool = False
 
     @classmethod
     def definitive(cls, status: int = 400) -> Fault:
@@ -51,6 +54,11 @@ class Fault:
         return cls("ambiguous", None, "after")
 
     @classmethod
+    def malformed(cls) -> Fault:
+        """The call took effect and its answer cannot be read."""
+        return cls("ambiguous", None, "after", unreadable=True)
+
+    @classmethod
     def unreachable(cls) -> Fault:
         """The connection could not be opened; nothing happened."""
         return cls("definitive", None)
@@ -65,6 +73,8 @@ class Fault:
                 retryable=retryable,
                 status_code=self.status,
             )
+        if self.unreadable:
+            return MalformedResponseError("injected failure: the answer cannot be read")
         if operation == "verify":
             return self._unproven()
         if operation == "identify" and self.status in {401, 403}:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from canon_hermes_plugin.infrastructure.canon.client import CanonHttp
 from canon_hermes_plugin.infrastructure.canon.link import CanonLink
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
@@ -12,7 +14,7 @@ from canon_hermes_plugin.ports.canon import AgentIdentity, RuntimeSignal
 from canon_hermes_plugin.ports.profiles import Connection, Environment
 from canon_hermes_plugin.ports.secret import Secret
 from canon_hermes_plugin.testing.contracts import CanonApiContract
-from canon_hermes_plugin.testing.contracts.canon_api import CHAT
+from canon_hermes_plugin.testing.contracts.canon_api_driver import CHAT
 
 
 class MemoryWorld:
@@ -54,6 +56,54 @@ class MemoryWorld:
 
     def released(self):
         return [message_id for _, message_id in self.canon.released]
+
+    def read(self):
+        return self.canon.read
+
+    def indicator(self):
+        shown = [call.subject for call in self.canon.calls if call.operation == "set_typing"]
+        if not shown:
+            return None
+        _, typing, status = shown[-1]
+        return {"typing": typing, "status": status} if typing else {"typing": typing}
+
+    def published(self):
+        return [
+            {
+                "state": turn.state,
+                "queueDepth": turn.queue_depth,
+                "turnId": turn.turn_id,
+                "activeMessageIds": turn.active_message_ids,
+            }
+            for turn in self.canon.turns
+        ]
+
+    def descriptors(self):
+        return self.canon.statuses
+
+    def answer(self, approval_id, status):
+        self.canon.interactions.answer("approval", approval_id, {"status": status})
+
+    def verbs(self):
+        return self.canon.verbs
+
+    def break_verb(self):
+        self.canon.faults.fail_next("call_verb", Fault.ambiguous(500))
+
+    def garble_verb(self):
+        self.canon.faults.fail_next("call_verb", Fault.malformed())
+
+    def revoke(self, status):
+        self.canon.faults.fail_next("identify", Fault.definitive(status))
+
+    def list_nameless(self):
+        self.canon.conversations.append({"type": "direct"})
+
+    def impersonate(self):
+        self.canon.faults.fail_next("verify", Fault.definitive(200))
+
+    def vanish(self, status):
+        self.canon.faults.fail_next("verify", Fault.ambiguous(status))
 
 
 class HttpWorld:
@@ -102,6 +152,47 @@ class HttpWorld:
 
     def released(self):
         return [entry["messageId"] for entry in self.canon.logs.dispositions]
+
+    def read(self):
+        return [entry["conversationId"] for entry in self.canon.logs.reads]
+
+    def indicator(self):
+        shown = self.canon.logs.typing
+        return {name: shown[-1][name] for name in ("typing", "status") if name in shown[-1]} if shown else None
+
+    def published(self):
+        return self.canon.logs.turns
+
+    def descriptors(self):
+        return [entry["runtimeDescriptor"] for entry in self.canon.logs.statuses]
+
+    def answer(self, approval_id, status):
+        self.canon.interactions.answer(approval_id, decision=status)
+
+    def verbs(self):
+        bodies = [(call.path.rpartition("/")[2], call.body) for call in self.canon.requests("verb") if call.handled]
+        return [(verb, body["envelope"], body["body"]["value"]) for verb, body in bodies]
+
+    def break_verb(self):
+        self.canon.fault("verb", status=500)
+
+    def garble_verb(self):
+        answer = {"wire": "canon.verb-wire.v1", "verb": "send_to", "result": {"encoding": "json", "value": {}}}
+        self.canon.fault("verb", kind="garbage", content=json.dumps(answer))
+
+    def revoke(self, status):
+        self.canon.fault("me", status=status)
+
+    def list_nameless(self):
+        self.canon.state.conversations["nameless"] = {"type": "direct"}
+
+    def impersonate(self):
+        self.canon.fault("healthz", kind="garbage", content='{"environmentId":"canon-prod-v1","projectId":"other"}')
+
+    def vanish(self, status):
+        for route in ("healthz", "health"):
+            how = {"kind": "drop"} if status is None else {"status": status}
+            self.canon.fault(route, times=None, **how)
 
 
 class TestMemory(CanonApiContract):

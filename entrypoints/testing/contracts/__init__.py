@@ -18,6 +18,7 @@ pytest.register_assert_rewrite(
             "access",
             "base",
             "canon_api",
+            "canon_api_driver",
             "canon_stream",
             "handlers",
             "ledger",
@@ -41,7 +42,8 @@ from canon_hermes_plugin.testing.contracts.access import (  # noqa: E402
     CanonAccessDriver,
 )
 from canon_hermes_plugin.testing.contracts.base import Contract, Driver, on_a_loop  # noqa: E402
-from canon_hermes_plugin.testing.contracts.canon_api import CanonApiContract, CanonApiDriver  # noqa: E402
+from canon_hermes_plugin.testing.contracts.canon_api import CanonApiContract  # noqa: E402
+from canon_hermes_plugin.testing.contracts.canon_api_driver import CanonApiDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.canon_stream import CanonStreamContract, CanonStreamDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.handlers import (  # noqa: E402
     EagerEventHandlerContract,

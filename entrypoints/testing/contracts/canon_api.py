@@ -2,99 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
-
 import pytest
 from canon_hermes_plugin.ports.canon import (
-    CanonApi,
     NodeWrite,
     OutboundMessage,
     RuntimeSignal,
     SignalKind,
+    TurnPublication,
     Upload,
 )
-from canon_hermes_plugin.ports.errors import CanonApiError, CanonError, DeliveryError
-from canon_hermes_plugin.testing.contracts.base import Contract, Driver, on_a_loop
-
-CHAT = "conv_direct"
-"""The direct conversation with ``user_dana`` that a driver's Canon has; ``conv_group`` is the other one."""
-FINAL = {"turnSemantics": "turn_complete", "turnComplete": True, "turnId": "hermes-1"}
-
-
-class CanonApiDriver(Driver, Protocol):
-    """The subject and the Canon behind it.
-
-    Attributes:
-        api: the subject.
-        agent_id: who its key belongs to.
-    """
-
-    api: CanonApi
-    agent_id: str
-
-    def stored(self) -> Sequence[tuple[str, Any]]:
-        """Return text and ``turnSemantics`` of each of the agent's durable messages."""
-        ...
-
-    def notified(self) -> int:
-        """Return how many messages notified somebody."""
-        ...
-
-    def node(self) -> tuple[str, Sequence[Any]] | None:
-        """Return text and blocks of the ephemeral node."""
-        ...
-
-    def signal(self, signal: SignalKind, user_id: str) -> None:
-        """Leave a runtime signal."""
-        ...
-
-    def refuse(self, status: int) -> None:
-        """Let the next send be refused with ``status``."""
-        ...
-
-    def break_down(self) -> None:
-        """Let every attempt of the next send fail with 500 and without effect."""
-        ...
-
-    def lose_answer(self) -> None:
-        """Let the next send take effect and its answers get lost."""
-        ...
-
-    def queued_message(self) -> str:
-        """Put a person's message on the queued shelf; return its id."""
-        ...
-
-    def released(self) -> Sequence[str]:
-        """Return the ids of released messages."""
-        ...
-
-
-def message(text: str = "hello", message_id: str = "m-1") -> OutboundMessage:
-    """Return a final message."""
-    return OutboundMessage(CHAT, text, message_id, metadata=FINAL)
-
-
-def approval(identifier: str = "hermes-00112233445566778899", **more: object) -> dict[str, Any]:
-    """Return the body of an approval request."""
-    return {
-        "interactionKind": "approval",
-        "conversationId": CHAT,
-        "approvalId": identifier,
-        "toolName": "File invoice",
-        "toolSummary": "File it?",
-        "expiresAt": 4_000_000_000_000,
-        "category": "command",
-        "risk": "high",
-        "riskLevel": "destructive",
-        "allowSessionRule": False,
-        **more,
-    }
-
-
-def key_of(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a request's body that names it."""
-    return {name: body[name] for name in ("interactionKind", "conversationId", "approvalId")}
+from canon_hermes_plugin.ports.errors import (
+    AuthenticationError,
+    CanonApiError,
+    CanonError,
+    DeliveryError,
+    EnvironmentIdentityError,
+    EnvironmentUnreachableError,
+    MalformedResponseError,
+)
+from canon_hermes_plugin.testing.contracts.base import Contract, on_a_loop
+from canon_hermes_plugin.testing.contracts.canon_api_driver import (
+    CHAT,
+    FINAL,
+    CanonApiDriver,
+    approval,
+    key_of,
+    message,
+)
 
 
 class CanonApiContract(Contract[CanonApiDriver]):
@@ -103,6 +37,37 @@ class CanonApiContract(Contract[CanonApiDriver]):
     @on_a_loop
     async def test_the_environment_proves_itself(self, world: CanonApiDriver) -> None:
         await world.api.verify()
+
+    @on_a_loop
+    async def test_another_environment_is_a_permanent_failure(self, world: CanonApiDriver) -> None:
+        world.impersonate()
+        with pytest.raises(EnvironmentIdentityError) as failure:
+            await world.api.verify()
+        assert not failure.value.retryable
+
+    @pytest.mark.parametrize("status", [None, 502])
+    @on_a_loop
+    async def test_an_environment_nobody_proves_is_a_matter_of_time(
+        self, world: CanonApiDriver, status: int | None
+    ) -> None:
+        world.vanish(status)
+        with pytest.raises(EnvironmentUnreachableError) as failure:
+            await world.api.verify()
+        assert failure.value.retryable
+
+    @pytest.mark.parametrize("status", [401, 403])
+    @on_a_loop
+    async def test_a_refused_key_is_a_permanent_failure(self, world: CanonApiDriver, status: int) -> None:
+        world.revoke(status)
+        with pytest.raises(AuthenticationError) as failure:
+            await world.api.identify()
+        assert (failure.value.status_code, failure.value.retryable) == (status, False)
+
+    @on_a_loop
+    async def test_conversations_without_an_id_are_left_out(self, world: CanonApiDriver) -> None:
+        before = [item["id"] for item in await world.api.list_conversations()]
+        world.list_nameless()
+        assert [item["id"] for item in await world.api.list_conversations()] == before
 
     @on_a_loop
     async def test_who_we_are_and_where_we_are_members(self, world: CanonApiDriver) -> None:
@@ -137,6 +102,41 @@ class CanonApiContract(Contract[CanonApiDriver]):
             await world.api.send(message("é" * 2048 + "x", "m-2"))
         assert failure.value.certainty == "definitive"
         assert len(world.stored()) == 1
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            OutboundMessage(" ", "hello", "m-1"),
+            OutboundMessage(CHAT, "", "m-1"),
+            OutboundMessage(CHAT, "hello", "m" * 161),
+            OutboundMessage(CHAT, "hello", "m-\u00e9"),
+            OutboundMessage(CHAT, "hello", "m-1", metadata={"note": "x" * 4096}),
+            OutboundMessage(CHAT, "hello", "m-1", metadata={"note": object()}),
+            OutboundMessage(CHAT, "lone \ud800", "m-1"),
+        ],
+        ids=["no conversation", "no text", "long id", "id", "long metadata", "metadata", "text"],
+    )
+    @on_a_loop
+    async def test_what_canon_would_refuse_is_refused_definitively(
+        self, world: CanonApiDriver, wrong: OutboundMessage
+    ) -> None:
+        with pytest.raises(DeliveryError) as failure:
+            await world.api.send(wrong)
+        assert (failure.value.certainty, failure.value.retryable) == ("definitive", False)
+        assert world.stored() == []
+
+    @on_a_loop
+    async def test_the_bounds_of_a_message_are_exact(self, world: CanonApiDriver) -> None:
+        await world.api.send(OutboundMessage(CHAT, "x" * 4096, "m" * 160, metadata={"n": "x" * (4096 - 8)}))
+        assert len(world.stored()) == 1
+
+    @on_a_loop
+    async def test_a_message_without_an_id_is_never_repeated_blindly(self, world: CanonApiDriver) -> None:
+        world.lose_answer()
+        with pytest.raises(DeliveryError) as failure:
+            await world.api.send(OutboundMessage(CHAT, "hello", metadata=FINAL))
+        assert failure.value.certainty == "ambiguous"
+        assert world.stored() == [("hello", "turn_complete")]
 
     @on_a_loop
     async def test_a_refusal_is_definitive_and_stores_nothing(self, world: CanonApiDriver) -> None:
@@ -198,11 +198,42 @@ class CanonApiContract(Contract[CanonApiDriver]):
         await world.api.clear_node(CHAT)
         assert world.stored() == [("hello", "turn_complete")]
 
+    @pytest.mark.parametrize("kind", ["interrupt", "stop_and_drop", "new_session"])
     @on_a_loop
-    async def test_a_signal_is_consumed_once(self, world: CanonApiDriver) -> None:
-        world.signal("interrupt", "user_dana")
-        assert await world.api.consume_signal(CHAT) == RuntimeSignal("interrupt", "user_dana")
+    async def test_a_signal_is_consumed_once(self, world: CanonApiDriver, kind: SignalKind) -> None:
+        world.signal(kind, "user_dana")
+        assert await world.api.consume_signal("conv_group") is None
+        assert await world.api.consume_signal(CHAT) == RuntimeSignal(kind, "user_dana")
         assert await world.api.consume_signal(CHAT) is None
+
+    @on_a_loop
+    async def test_a_turns_state_is_published_with_what_waits_behind_it(self, world: CanonApiDriver) -> None:
+        working = TurnPublication(CHAT, "streaming", 2, 1_900_000_000_000, {"interrupt": True}, "hermes-1", ("msg_1",))
+        await world.api.publish_turn(working)
+        await world.api.publish_turn(TurnPublication(CHAT, "completed", 0, 1_900_000_000_001, {}))
+        assert [(seen["state"], seen["queueDepth"]) for seen in world.published()] == [
+            ("streaming", 2),
+            ("completed", 0),
+        ]
+        first, last = world.published()
+        assert (first["turnId"], list(first["activeMessageIds"])) == ("hermes-1", ["msg_1"])
+        assert (last.get("turnId"), list(last.get("activeMessageIds") or ())) == (None, [])
+
+    @on_a_loop
+    async def test_the_runtime_is_described_whole(self, world: CanonApiDriver) -> None:
+        descriptor = {"name": "hermes", "commands": [{"name": "/new"}], "deep": {"a": [1, None, "\u2603"]}}
+        await world.api.publish_status(descriptor)
+        assert [dict(seen) for seen in world.descriptors()] == [descriptor]
+
+    @on_a_loop
+    async def test_the_indicator_shows_a_status_only_while_it_is_shown(self, world: CanonApiDriver) -> None:
+        assert world.indicator() is None
+        await world.api.set_typing(CHAT, typing=True)
+        assert world.indicator() == {"typing": True, "status": "thinking"}
+        await world.api.set_typing(CHAT, typing=True, status="typing")
+        assert world.indicator() == {"typing": True, "status": "typing"}
+        await world.api.set_typing(CHAT, typing=False, status="typing")
+        assert world.indicator() == {"typing": False}
 
     @on_a_loop
     async def test_typing_reading_and_releasing_are_idempotent(self, world: CanonApiDriver) -> None:
@@ -212,6 +243,7 @@ class CanonApiContract(Contract[CanonApiDriver]):
             await world.api.mark_read(CHAT)
             await world.api.release_message(CHAT, queued)
         assert set(world.released()) == {queued}
+        assert set(world.read()) == {CHAT}
 
     @on_a_loop
     async def test_an_upload_gives_an_attachment_that_can_be_sent(self, world: CanonApiDriver) -> None:
@@ -224,11 +256,31 @@ class CanonApiContract(Contract[CanonApiDriver]):
     async def test_ten_mebibytes_is_the_limit_of_an_upload(self, world: CanonApiDriver) -> None:
         with pytest.raises(CanonError):
             await world.api.upload(Upload(CHAT, bytes(10_485_761), "image/png"))
+        assert (await world.api.upload(Upload(CHAT, bytes(10_485_760), "image/png")))["url"]
 
     @on_a_loop
     async def test_silence_is_acknowledged(self, world: CanonApiDriver) -> None:
         value = await world.api.call_verb("no_reply", envelope={"conversationId": CHAT}, value={"reason": "given"})
         assert value["status"] == "acknowledged"
+        assert [(verb, dict(sent), dict(given)) for verb, sent, given in world.verbs()] == [
+            ("no_reply", {"conversationId": CHAT}, {"reason": "given"})
+        ]
+
+    @on_a_loop
+    async def test_a_verb_is_called_once_and_never_repeated(self, world: CanonApiDriver) -> None:
+        world.break_verb()
+        with pytest.raises(CanonApiError) as failure:
+            await world.api.call_verb("no_reply", envelope={"conversationId": CHAT}, value={})
+        assert failure.value.status_code == 500
+        assert list(world.verbs()) == []
+        await world.api.call_verb("no_reply", envelope={"conversationId": CHAT}, value={})
+        assert len(world.verbs()) == 1
+
+    @on_a_loop
+    async def test_an_answer_to_something_else_is_malformed(self, world: CanonApiDriver) -> None:
+        world.garble_verb()
+        with pytest.raises(MalformedResponseError):
+            await world.api.call_verb("no_reply", envelope={"conversationId": CHAT}, value={})
 
     @on_a_loop
     async def test_an_interaction_echoes_the_effective_responder_and_expiry_and_is_pending(
@@ -245,13 +297,39 @@ class CanonApiContract(Contract[CanonApiDriver]):
             await world.api.create_interaction(approval())
         assert failure.value.status_code == 409
 
+    @pytest.mark.parametrize("status", ["allow", "deny"])
+    @on_a_loop
+    async def test_a_decision_names_who_took_it(self, world: CanonApiDriver, status: str) -> None:
+        await world.api.create_interaction(approval(responseUserId="user_dana"))
+        world.answer("hermes-00112233445566778899", status)
+        told = await world.api.consume_interaction(key_of(approval()))
+        assert (told["status"], told["respondedBy"]) == (status, "user_dana")
+
+    @on_a_loop
+    async def test_a_cancelled_question_is_over(self, world: CanonApiDriver) -> None:
+        question = {"interactionKind": "input", "conversationId": CHAT, "inputId": "cl_1"}
+        created = {
+            **question,
+            "kind": "clarify",
+            "title": "Question",
+            "prompt": "Which?",
+            "expiresAt": 4_000_000_000_000,
+        }
+        await world.api.create_interaction(created)
+        await world.api.consume_interaction({**question, "cancel": True})
+        with pytest.raises(CanonApiError) as failure:
+            await world.api.consume_interaction(question)
+        assert failure.value.status_code == 404
+
     @on_a_loop
     async def test_a_cancelled_interaction_is_over_and_an_unknown_one_is_404(self, world: CanonApiDriver) -> None:
         await world.api.create_interaction(approval())
-        await world.api.consume_interaction({**key_of(approval()), "cancel": True})
-        with pytest.raises(CanonApiError) as failure:
-            await world.api.consume_interaction(key_of(approval("hermes-unknown")))
-        assert failure.value.status_code == 404
+        ended = await world.api.consume_interaction({**key_of(approval()), "cancel": True})
+        assert ended["status"] != "pending"
+        for gone in (approval(), approval("hermes-unknown")):
+            with pytest.raises(CanonApiError) as failure:
+                await world.api.consume_interaction(key_of(gone))
+            assert failure.value.status_code == 404
 
     @on_a_loop
     async def test_closing_twice_is_harmless(self, world: CanonApiDriver) -> None:
