@@ -120,7 +120,7 @@ class ProfileStore(Protocol):
         """Replace the whole entry ``name`` durably; every other entry stays as it was.
 
         Raises:
-            ConfigurationError: as :meth:`load`; nothing was written.
+            ConfigurationError: the file cannot be read, or is not an object of objects; nothing was written.
             OSError: the file could not be written; the old one is intact.
         """
         ...

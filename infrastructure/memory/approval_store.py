@@ -29,10 +29,10 @@ class MemoryLedger:
 
     async def transact(self, decide: Callable[[LedgerView], Change[R]]) -> R:
         with self._mutex:
-            entries = decode(self.document)
-            change = decide(MemoryLedgerView(entries, self._now_ms()))
+            entries, now_ms = decode(self.document), self._now_ms()
+            change = decide(MemoryLedgerView(entries, now_ms))
             merged = {**entries, **change.entries}
-            kept = {key: entry for key, entry in merged.items() if not is_prunable(entry, self._now_ms())}
+            kept = {key: entry for key, entry in merged.items() if not is_prunable(entry, now_ms)}
             if kept != entries:
                 document = encode(kept)
                 decode(document)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol, final
 
 import pytest
-from canon_hermes_plugin.domain.reading import mapping
+from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler
 from canon_hermes_plugin.ports.canon_stream import CanonStream, StreamEvent, StreamState
 from canon_hermes_plugin.ports.errors import AuthenticationError
 from canon_hermes_plugin.testing.contracts.base import Contract, on_a_loop
@@ -32,30 +33,6 @@ class CanonStreamDriver(Protocol):
         ...
 
 
-class Handler:
-    """Takes events; an event may have a gate to wait at, or fail a number of times."""
-
-    def __init__(self) -> None:
-        self.taken: list[str | None] = []
-        self.gates: dict[str | None, asyncio.Event] = {}
-        self.failures: dict[str | None, int] = {}
-
-    def lane(self, event: StreamEvent) -> str | None:
-        """Return the lane the payload names."""
-        data = mapping(event.data)
-        return str(data["lane"]) if "lane" in data else None
-
-    async def handle(self, event: StreamEvent) -> None:
-        """Take ``event``."""
-        name = event.event_id
-        if gate := self.gates.get(name):
-            await gate.wait()
-        if self.failures.get(name, 0) > 0:
-            self.failures[name] -= 1
-            raise OSError
-        self.taken.append(name)
-
-
 @final
 class StreamUnderTest:
     """A driver with its handler and its runs."""
@@ -64,8 +41,13 @@ class StreamUnderTest:
         self.stream = driver.stream
         self.emit = driver.emit
         self.refuse = driver.refuse
-        self.handler = Handler()
+        self.handler = MemoryHandler()
         self._running: list[asyncio.Future[None]] = []
+
+    @property
+    def taken(self) -> list[str | None]:
+        """The ids of the events that were handed over, in order."""
+        return [taken.event_id for taken in self.handler.taken]
 
     def start(self) -> asyncio.Future[None]:
         """Begin to run the stream."""
@@ -78,9 +60,13 @@ class StreamUnderTest:
         await asyncio.gather(*self._running, return_exceptions=True)
 
 
-def event(name: str | None, lane: str = "a") -> StreamEvent:
+def event(name: str | None, lane: str = "a", kind: str = "message.created") -> StreamEvent:
     """Return an event of a lane."""
-    return StreamEvent("message.created", {"lane": lane}, name)
+    return StreamEvent(kind, {"conversationId": lane}, name)
+
+
+def _has(handler: MemoryHandler, name: str) -> bool:
+    return any(taken.event_id == name for taken in handler.taken)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -106,8 +92,8 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         world.start()
         for n in range(5):
             world.emit(event(f"e{n}"))
-        await until(lambda: len(world.handler.taken) == 5)
-        assert world.handler.taken == [f"e{n}" for n in range(5)]
+        await until(lambda: len(world.taken) == 5)
+        assert world.taken == [f"e{n}" for n in range(5)]
         assert world.stream.health().cursor == "e4"
 
     @on_a_loop
@@ -116,7 +102,7 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         assert world.stream.health().state is StreamState.IDLE
         world.start()
         world.emit(event("e1"))
-        await until(lambda: world.handler.taken)
+        await until(lambda: world.taken)
         health = world.stream.health()
         assert (health.state, health.attempts) == (StreamState.LIVE, 1)
         assert health.last_byte_at is not None
@@ -127,12 +113,12 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         world.start()
         for name, lane in (("e0", "a"), ("e1", "slow"), ("e2", "b"), ("e3", "slow"), ("e4", "a")):
             world.emit(event(name, lane))
-        await until(lambda: len(world.handler.taken) == 3)
-        assert sorted(map(str, world.handler.taken)) == ["e0", "e2", "e4"]
+        await until(lambda: len(world.taken) == 3)
+        assert sorted(map(str, world.taken)) == ["e0", "e2", "e4"]
         assert world.stream.health().cursor == "e0"
         gate.set()
-        await until(lambda: len(world.handler.taken) == 5)
-        assert world.handler.taken[3:] == ["e1", "e3"]
+        await until(lambda: len(world.taken) == 5)
+        assert world.taken[3:] == ["e1", "e3"]
         assert world.stream.health().cursor == "e4"
 
     @on_a_loop
@@ -143,11 +129,11 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         world.start()
         world.emit(event("e1"))
         world.emit(event("e2"))
-        await until(lambda: world.handler.taken)
+        await until(lambda: world.taken)
         assert world.stream.health().cursor is None
         world.emit(event("e1"))
-        await until(lambda: len(world.handler.taken) == 2)
-        assert world.handler.taken == ["e2", "e1"]
+        await until(lambda: len(world.taken) == 2)
+        assert world.taken == ["e2", "e1"]
         assert world.stream.health().cursor == "e2"
 
     @on_a_loop
@@ -155,8 +141,8 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         world.start()
         for name in ("e1", "e1", "e2", "e1", "e2", "e3"):
             world.emit(event(name))
-        await until(lambda: "e3" in world.handler.taken)
-        assert world.handler.taken == ["e1", "e2", "e3"]
+        await until(lambda: "e3" in world.taken)
+        assert world.taken == ["e1", "e2", "e3"]
 
     @on_a_loop
     async def test_events_without_an_id_are_all_handled(self, world: StreamUnderTest) -> None:
@@ -165,12 +151,12 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         world.emit(event(None))
         world.emit(event(None))
         world.emit(event("e2"))
-        await until(lambda: len(world.handler.taken) == 4)
+        await until(lambda: len(world.taken) == 4)
         assert world.stream.health().cursor == "e2"
 
     @on_a_loop
     async def test_a_dictated_cursor_is_adopted_in_stream_order(self, world: StreamUnderTest) -> None:
-        class Confirming(Handler):
+        class Confirming(MemoryHandler):
             async def handle(self, event: StreamEvent) -> None:
                 if event.name == "replay.expired":
                     world.stream.set_cursor(event.data["lastAvailableId"])
@@ -180,17 +166,17 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         world.start()
         world.emit(event("e1"))
         world.emit(StreamEvent("replay.expired", {"lastAvailableId": "e900"}))
-        await until(lambda: len(world.handler.taken) == 2)
+        await until(lambda: len(world.taken) == 2)
         assert world.stream.health().cursor == "e900"
         world.emit(event("e901"))
-        await until(lambda: len(world.handler.taken) == 3)
+        await until(lambda: len(world.taken) == 3)
         assert world.stream.health().cursor == "e901"
 
     @on_a_loop
     async def test_a_refused_key_ends_the_run_for_good(self, world: StreamUnderTest) -> None:
         running = world.start()
         world.emit(event("e1"))
-        await until(lambda: world.handler.taken)
+        await until(lambda: world.taken)
         world.refuse()
         with pytest.raises(AuthenticationError):
             await asyncio.wait_for(running, 10)
@@ -201,7 +187,7 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         await world.stream.stop()
         running = world.start()
         world.emit(event("e1"))
-        await until(lambda: world.handler.taken)
+        await until(lambda: world.taken)
         await world.stream.stop()
         await world.stream.stop()
         await asyncio.wait_for(running, 10)
@@ -209,7 +195,7 @@ class CanonStreamContract(Contract[StreamUnderTest]):
 
     @on_a_loop
     async def test_a_handler_may_stop_the_stream_and_still_end(self, world: StreamUnderTest) -> None:
-        class Stopping(Handler):
+        class Stopping(MemoryHandler):
             async def handle(self, event: StreamEvent) -> None:
                 await world.stream.stop()
                 await super().handle(event)
@@ -218,30 +204,30 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         running = world.start()
         world.emit(event("e1"))
         await asyncio.wait_for(running, 10)
-        assert world.handler.taken == ["e1"]
+        assert world.taken == ["e1"]
 
     @on_a_loop
     async def test_field_82_a_second_run_beside_the_first_is_refused(self, world: StreamUnderTest) -> None:
         world.start()
         world.emit(event("e1"))
-        await until(lambda: world.handler.taken)
+        await until(lambda: world.taken)
         with pytest.raises(RuntimeError, match="already runs"):
             await world.stream.run(world.handler)
         world.emit(event("e2"))
-        await until(lambda: len(world.handler.taken) == 2)
+        await until(lambda: len(world.taken) == 2)
 
     @on_a_loop
     async def test_a_second_run_goes_on_where_the_first_one_ended(self, world: StreamUnderTest) -> None:
         running = world.start()
         world.emit(event("e1"))
-        await until(lambda: world.handler.taken)
+        await until(lambda: world.taken)
         await world.stream.stop()
         await asyncio.wait_for(running, 10)
         world.start()
         world.emit(event("e1"))
         world.emit(event("e2"))
-        await until(lambda: len(world.handler.taken) == 2)
-        assert world.handler.taken == ["e1", "e2"]
+        await until(lambda: len(world.taken) == 2)
+        assert world.taken == ["e1", "e2"]
 
     @on_a_loop
     async def test_cancelling_the_run_cancels_what_is_being_handled_and_leaves_no_task(
@@ -257,3 +243,59 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         assert running.cancelled()
         names = {task.get_name() for task in asyncio.all_tasks()}
         assert not names & {"canon-stream-reader", "canon-lane-worker"}
+
+    @on_a_loop
+    async def test_an_eager_handler_is_asked_first_and_what_it_takes_moves_the_cursor(
+        self, world: StreamUnderTest
+    ) -> None:
+        handler = world.handler = MemoryEagerHandler("quick")
+        world.start()
+        for name, kind in (("e1", "quick"), ("e2", "message.created"), ("e3", "quick")):
+            world.emit(event(name, kind=kind))
+            await until(partial(_has, world.handler, name))
+        assert world.taken == ["e1", "e2", "e3"]
+        assert [taken.event_id for taken in handler.at_once] == ["e1", "e3"]
+        await until(lambda: world.stream.health().cursor == "e3")
+
+    @on_a_loop
+    async def test_an_eager_handler_keeps_the_order_of_a_lane_that_is_busy(self, world: StreamUnderTest) -> None:
+        handler = world.handler = MemoryEagerHandler("quick")
+        gate = handler.gates["e1"] = asyncio.Event()
+        world.start()
+        world.emit(event("e1", "slow"))
+        world.emit(event("e2", "slow", "quick"))
+        world.emit(event("e3", "other", "quick"))
+        await until(lambda: "e3" in world.taken)
+        assert world.taken == ["e3"]
+        gate.set()
+        await until(lambda: len(world.taken) == 3)
+        assert world.taken == ["e3", "e1", "e2"]
+
+    @on_a_loop
+    async def test_h17_what_an_eager_handler_fails_at_goes_the_ordinary_way(self, world: StreamUnderTest) -> None:
+        class Failing(MemoryEagerHandler):
+            def handle_now(self, event: StreamEvent) -> bool:
+                raise RuntimeError(event.name)
+
+        world.handler = Failing()
+        world.start()
+        world.emit(event("e1"))
+        world.emit(event("e2"))
+        await until(lambda: len(world.taken) == 2)
+        assert world.taken == ["e1", "e2"]
+        assert world.stream.health().cursor == "e2"
+
+    @on_a_loop
+    async def test_h17_an_event_whose_lane_fails_is_in_the_common_one(self, world: StreamUnderTest) -> None:
+        class Laneless(MemoryHandler):
+            def lane(self, event: StreamEvent) -> str | None:
+                if event.event_id == "e1":
+                    raise RuntimeError(event.name)
+                return None
+
+        world.handler = Laneless()
+        world.start()
+        world.emit(event("e1"))
+        world.emit(event("e2"))
+        await until(lambda: len(world.taken) == 2)
+        assert world.taken == ["e1", "e2"]

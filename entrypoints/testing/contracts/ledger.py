@@ -180,3 +180,36 @@ class LedgerStoreContract(Contract[LedgerDriver]):
         await put(rig.store, entry("b"))
         assert await rig.store.find("a") in (None, entry())
         assert await rig.store.find("b") == entry("b")
+
+    @on_a_loop
+    async def test_a_view_gives_settled_entries_and_the_active_ones_in_order(self, rig: LedgerDriver) -> None:
+        done = settled("a", NOW)
+        await put(rig.store, entry("c"), done, entry("b"))
+        seen = await rig.store.transact(
+            lambda view: Change((view.get("a"), view.get("b"), view.get("x"), view.active()))
+        )
+        assert seen[:3] == (done, entry("b"), None)
+        assert [item["approvalId"] for item in seen[3]] == ["b", "c"]
+
+    @on_a_loop
+    async def test_a_view_is_one_instant_and_writes_nothing(self, rig: LedgerDriver) -> None:
+        young = settled("young", NOW - RETENTION_MS)
+        await put(rig.store, young, entry())
+        before = rig.read()
+
+        def look(view: LedgerView) -> Change[list[Entry | None]]:
+            seen = [view.get("young")]
+            rig.now += 1
+            return Change([*seen, view.get("young"), *view.active()])
+
+        assert await rig.store.transact(look) == [young, young, entry()]
+        rig.now = NOW
+        assert rig.read() == before
+
+    @on_a_loop
+    async def test_threads_with_loops_of_their_own_share_the_ledger(self, rig: LedgerDriver) -> None:
+        def on_a_thread(name: str) -> None:
+            asyncio.run(put(rig.store, entry(name)))
+
+        await asyncio.gather(*(asyncio.to_thread(on_a_thread, f"e{number}") for number in range(8)))
+        assert [item["approvalId"] for item in await rig.store.snapshot()] == [f"e{number}" for number in range(8)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,18 @@ class ProfileStoreContract:
         store.save("two", TWO)
         assert store.load() == {"ops": OPS, "two": TWO}
 
+    def test_the_place_is_told_for_messages(self, tmp_path: Path) -> None:
+        assert self.factory(tmp_path).location().strip()
+
+    def test_the_first_profile_may_be_saved_where_none_was(self, tmp_path: Path) -> None:
+        store = self.factory(tmp_path)
+        store.save("ops", OPS)
+        assert store.load() == {"ops": OPS}
+
+    def test_profiles_of_other_runtimes_are_returned_as_they_stand(self, tmp_path: Path) -> None:
+        foreign: Document = {"clientType": "another", "deep": {"x": [None, 1.5, True]}}
+        assert self.factory(tmp_path, {"ops": OPS, "theirs": foreign}).load() == {"ops": OPS, "theirs": foreign}
+
     def test_what_load_returns_is_a_copy(self, tmp_path: Path) -> None:
         store = self.factory(tmp_path, {"ops": OPS})
         loaded = store.load()["ops"]
@@ -82,3 +95,27 @@ class PendingRegistrationsContract:
         assert pending.update("ops", lambda _: None) is None
         assert pending.update("ops", lambda entry: entry) is None
         assert pending.load() == {}
+
+    def test_the_place_is_told_for_messages(self, tmp_path: Path) -> None:
+        assert self.factory(tmp_path).location().strip()
+
+    def test_a_change_that_fails_changes_nothing(self, tmp_path: Path) -> None:
+        pending = self.factory(tmp_path)
+        pending.update("ops", lambda _: {"localRegistrationId": "h"})
+
+        def fail(_: Document | None) -> Document | None:
+            raise ValueError("no")
+
+        with pytest.raises(ValueError, match="no"):
+            pending.update("ops", fail)
+        assert pending.load() == {"ops": {"localRegistrationId": "h"}}
+
+    def test_changes_of_several_threads_lose_nothing(self, tmp_path: Path) -> None:
+        pending = self.factory(tmp_path)
+
+        def count(_: int) -> None:
+            pending.update("ops", lambda entry: {"count": (entry or {"count": 0})["count"] + 1})
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(count, range(40)))
+        assert pending.load() == {"ops": {"count": 40}}

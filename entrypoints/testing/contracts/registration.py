@@ -87,3 +87,9 @@ class RegistrationContract(Contract[RegistrationDriver]):
         with pytest.raises(CanonApiError) as caught:
             await desk.api.poll(ticket)
         assert caught.value.status_code == 404
+
+    @on_a_loop
+    async def test_closing_twice_is_harmless(self, desk: RegistrationDriver) -> None:
+        await desk.api.register(REQUEST)
+        await desk.api.close()
+        await desk.api.close()

@@ -33,7 +33,9 @@ class ClockContract:
         async def whole() -> int:
             return self.factory().now_ms()
 
-        assert asyncio.run(whole()) > _YEAR_2020
+        read = asyncio.run(whole())
+        assert isinstance(read, int)
+        assert read > _YEAR_2020
 
     def test_the_monotonic_clock_never_goes_back(self) -> None:
         async def whole() -> list[float]:
@@ -112,6 +114,20 @@ class TasksContract:
 
         self._run(whole)
         assert done == [True]
+
+    def test_spawning_waits_for_nothing_and_runs_on_the_owning_loop(self) -> None:
+        seen: list[object] = []
+
+        async def work() -> None:
+            seen.append(asyncio.get_running_loop())
+
+        async def whole(tasks: Tasks) -> None:
+            tasks.spawn(work(), name="work")
+            assert not seen
+            await tasks.drain(5)
+            assert seen == [asyncio.get_running_loop()]
+
+        self._run(whole)
 
     def test_drain_cancels_and_awaits_the_rest(self) -> None:
         ended: list[bool] = []
