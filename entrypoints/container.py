@@ -120,12 +120,13 @@ class PluginContainer(containers.DeclarativeContainer):
     receipts = providers.Singleton(
         ApprovalReceiver, desk, providers.Factory(ReceiverPorts, canon=api, inbox=lanes, tasks=human_tasks), clock
     )
+    questions = providers.Singleton(HermesQuestions)
     requests = providers.Singleton(
         BlockingRequests,
         providers.Factory(
             BlockingDeps,
             canon=api,
-            host=providers.Singleton(HermesQuestions),
+            host=questions,
             clock=clock,
             ids=ids,
             tasks=human_tasks,

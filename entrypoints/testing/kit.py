@@ -17,6 +17,7 @@ from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
 from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
+from canon_hermes_plugin.infrastructure.memory.questions import MemoryQuestions
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds
 from canon_hermes_plugin.infrastructure.memory.virtual_loop import LoopClock, LoopThread
 from canon_hermes_plugin.ports.canon import CanonApi
@@ -53,6 +54,7 @@ class CanonHermes:
     Attributes:
         canon: what people do and see.
         host: what the agent does.
+        questions: the commands and questions the host itself holds back.
         clock: the made-up time; :meth:`advance` lets it pass.
         outbox: what is being delivered, as on a disk: put entries in before entering and the plugin says them.
         container: the composition; override more of it before entering.
@@ -65,6 +67,7 @@ class CanonHermes:
         self.ledger = MemoryLedger(self.clock.now_ms)
         self.outbox = MemoryOutbox()
         self.host = ScriptedHost(self._machine.loop)
+        self.questions = MemoryQuestions()
         self.canon = FakeCanon(Parts(self._machine, twin, stream, files))
         self.files = MemoryMediaCache()
         self.container = PluginContainer(connection=nowhere(), settings=settings or Settings())
@@ -88,6 +91,7 @@ class CanonHermes:
             outbox=self.outbox,
             ledger_identity=LedgerIdentity(AGENT.agent_id),
             lanes=self.host,
+            questions=self.questions,
             beat=self.container.decisions.provided.beat,
         )
 

@@ -40,6 +40,9 @@ class Service:
     async def apply_signal(self, conversation_id, signal, user_id):
         raise NotImplementedError
 
+    def dropped(self, message):
+        raise NotImplementedError
+
     def message(self, conversation_id, name):
         message = {"id": name, "senderType": "human", "senderId": "u1", "text": "hi"}
         return StreamEvent("message.created", {"conversationId": conversation_id, "message": message}, name)

@@ -10,6 +10,7 @@ from canon_hermes_plugin.domain.media.captures import CaptureStore
 from canon_hermes_plugin.domain.media.intake import MediaIntake
 from canon_hermes_plugin.domain.media.policy import Protection
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
+from canon_hermes_plugin.infrastructure.memory.receipts import MemoryReceipts
 from canon_hermes_plugin.infrastructure.memory.time import VirtualClock
 from canon_hermes_plugin.ports.canon import AgentIdentity, RuntimeSignal
 from canon_hermes_plugin.ports.canon_stream import StreamEvent
@@ -28,7 +29,7 @@ class World:
         self.pending: dict[str, RuntimeSignal] = {}
         self.listed: list[Mapping[str, Any]] = []
         self.cursors: list[str | None] = []
-        self.offered: list[Mapping[str, Any]] = []
+        self.receipts = MemoryReceipts("hermes-1")
         self.failures: list[Exception] = []
         self.list_failure: Exception | None = None
         self.dropped_ones: list[tuple[str, str | None, bool]] = []
@@ -36,7 +37,7 @@ class World:
         clock = VirtualClock()
         self.captures = CaptureStore(clock.monotonic)
         media = MediaIntake(self.fetcher, MemoryMediaCache(), self.captures, clock, protection)
-        self.service = InboundService(InboundPorts(self, self, self, self, self, media, self))
+        self.service = InboundService(InboundPorts(self, self, self, self, self.receipts, media, self))
         self.service.adopt_identity(AgentIdentity("me", "owner", "Otto"))
 
     async def hand_over(self, message: InboundMessage) -> None:
@@ -71,10 +72,6 @@ class World:
     def set_cursor(self, cursor: str | None) -> None:
         self.order.append("cursor")
         self.cursors.append(cursor)
-
-    async def offer(self, payload: Mapping[str, Any]) -> bool:
-        self.offered.append(payload)
-        return True
 
     async def say(self, name: str, data: Any) -> None:
         await self.service.handle(StreamEvent(name, data))

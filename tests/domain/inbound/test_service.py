@@ -144,7 +144,7 @@ async def test_receipts_go_to_the_approvals_every_time_and_never_to_chat() -> No
     world = World()
     for _ in range(2):
         await world.message(id="r", metadata={"type": "approval_reply", "approvalId": "a1"})
-    assert len(world.offered) == 2
+    assert len(world.receipts.offered) == 2
     assert world.messages == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,9 +12,11 @@ from canon_hermes_plugin.domain.approvals.ownership import LedgerIdentity
 from canon_hermes_plugin.domain.interactions.actions import ActionDeps, ToolActions
 from canon_hermes_plugin.domain.interactions.schema import ACTIONS
 from canon_hermes_plugin.infrastructure.hermes.tool import CanonTool
+from canon_hermes_plugin.infrastructure.memory.access import MemoryAccess
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
+from canon_hermes_plugin.infrastructure.memory.silence import MemorySilencer, MemorySilenceReporter, QuietTurn
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds, VirtualClock
 from canon_hermes_plugin.ports.errors import CanonApiError, CredentialsError
 from canon_hermes_plugin.ports.host import SessionSnapshot
@@ -37,18 +38,26 @@ class Rig:
         self.ledger = MemoryLedger(self.clock.now_ms)
         self.session_now = SessionSnapshot("canon", "cv", "u_77", "Dana", "s", "key", "msg_1")
         self.home: str | None = None
-        self.silences = self.opened = self.closed = 0
-        self.silent = True
+        self.access = MemoryAccess(self.canon)
+        self.silencer, self.turn = MemorySilencer(), QuietTurn("cv")
         self.interrupted = False
-        self.open_error: Exception | None = None
-        self.reports: list[tuple[Any, ...]] = []
         ids = SeededIds()
         desk = ApprovalDesk(self.ledger, self.clock, ids, "p")
         desk.identity = LedgerIdentity("ag_5")
         creation = ApprovalCreation(desk, self.clock, ids)
         self.desk = desk
         self.actions = ToolActions(
-            ActionDeps(self, self, desk, creation, self, self, self.clock, lambda: self.home, lambda: self.interrupted)
+            ActionDeps(
+                session=self,
+                access=self.access,
+                desk=desk,
+                creation=creation,
+                silencer=self.silencer,
+                reporter=MemorySilenceReporter(self.canon),
+                clock=self.clock,
+                home_channel=lambda: self.home,
+                interrupted=lambda: self.interrupted,
+            )
         )
         self.tool = CanonTool(self._runner, lambda: True)
 
@@ -58,24 +67,8 @@ class Rig:
     def snapshot(self):
         return self.session_now
 
-    @asynccontextmanager
-    async def verified(self):
-        self.opened += 1
-        if self.open_error is not None:
-            raise self.open_error
-        try:
-            yield self.canon
-        finally:
-            self.closed += 1
-
-    def silence(self, conversation_id):
-        self.silences += 1
-        return self.silent
-
-    async def report(self, conversation_id, message_id, *, reasoned):
-        self.reports.append((conversation_id, message_id, reasoned))
-
     async def call(self, **arguments: Any) -> dict[str, Any]:
+        self.silencer.enter(self.turn)
         text = await self.tool.handle(arguments, task_id="t", session_id="s", user_task="x")
         assert isinstance(text, str)
         return json.loads(text)
@@ -132,7 +125,7 @@ async def test_an_answered_card_comes_back_whole(rig):
     body = rig.created()[0]
     assert (body["responseUserId"], body["cardId"], body["runtimeId"], body["turnId"]) == ("u_77", "berth_42", "r", "t")
     assert body["expiresAt"] == 1_700_000_300_000
-    assert rig.closed == 1
+    assert rig.access.closed == 1
 
 
 async def test_d10_a_servers_own_success_and_data_cannot_break_the_envelope(rig):
@@ -159,7 +152,7 @@ async def test_send_card_shows_and_does_not_wait(rig):
 async def test_an_invalid_card_is_refused_before_the_network(rig, card):
     result = await rig.call(action="request_card", card=card)
     assert result["success"] is False
-    assert rig.opened == 0
+    assert rig.access.opened == 0
 
 
 async def test_an_invalid_card_tells_the_first_error_and_to_repair_it(rig):
@@ -222,7 +215,7 @@ async def test_owner_only_inputs_name_nobody(rig, arguments):
 async def test_d17_questions_that_are_no_objects_are_refused_in_words(rig):
     result = await rig.call(action="request_input", inputId="in_1", questions=["x"])
     assert "questions" in result["error"]
-    assert rig.opened == 0
+    assert rig.access.opened == 0
 
 
 async def test_an_input_needs_an_id(rig):
@@ -259,7 +252,7 @@ async def test_request_approval_without_words_is_refused_and_nothing_recorded(ri
 async def test_i20_a_broken_ledger_is_told_and_nothing_is_sent(rig):
     rig.ledger.document = b"[]"
     assert "ledger" in (await rig.call(action="request_approval", question="Q?"))["error"]
-    assert rig.opened == 0
+    assert rig.access.opened == 0
 
 
 async def test_check_approval_answers_from_the_ledger_without_credentials(rig):
@@ -267,22 +260,22 @@ async def test_check_approval_answers_from_the_ledger_without_credentials(rig):
     rig.canon.interactions.answer("approval", asked["approvalId"], {"status": "allow"})
     first = await rig.call(action="check_approval", approvalId=asked["approvalId"])
     assert (first["status"], first["decision"], first["respondedBy"]) == ("resolved", "allow", "u_77")
-    rig.open_error = CredentialsError("no key")
+    rig.access.missing = CredentialsError("no key")
     assert await rig.call(action="check_approval", approvalId=f" {asked['approvalId']} ") == first
 
 
 async def test_an_unknown_id_is_unknown_without_a_client(rig):
     result = await rig.call(action="check_approval", approvalId="hermes-none")
     assert (result["success"], result["status"]) == (True, "unknown")
-    assert rig.opened == 0
+    assert rig.access.opened == 0
 
 
 async def test_i34_d22_another_conversations_turn_is_refused_before_anything_is_claimed(rig):
     asked = await rig.call(action="request_approval", question="Q?")
-    before, opened = rig.ledger.document, rig.opened
+    before, opened = rig.ledger.document, rig.access.opened
     rig.session_now = SessionSnapshot("canon", "cv_other", "u_77")
     assert (await rig.call(action="check_approval", approvalId=asked["approvalId"]))["success"] is False
-    assert (rig.ledger.document, rig.opened) == (before, opened)
+    assert (rig.ledger.document, rig.access.opened) == (before, opened)
     rig.session_now = SessionSnapshot("cli")
     assert (await rig.call(action="check_approval", approvalId=asked["approvalId"]))["status"] == "pending"
 
@@ -329,21 +322,23 @@ async def test_a_malformed_reach_out_result_fails_closed(rig):
 async def test_no_reply_silences_then_reports_only_whether_there_was_a_reason(rig, reason, reasoned):
     result = await rig.call(action="no_reply", reason=reason, target="canon:cv")
     assert (result["status"], result["conversationId"]) == ("acknowledged", "cv")
-    assert rig.reports == [("cv", "msg_1", reasoned)]
-    assert rig.opened == 0
+    envelope = {"conversationId": "cv", "messageId": "msg_1"}
+    assert rig.canon.verbs == [("no_reply", envelope, {"reason": "given"} if reasoned else {})]
+    assert rig.turn.silenced
+    assert rig.access.opened == 0
 
 
 async def test_no_reply_never_silences_another_conversation(rig):
     assert (await rig.call(action="no_reply", target="cv_other"))["success"] is False
     rig.session_now, rig.home = SessionSnapshot("cli"), "cv"
     assert (await rig.call(action="no_reply"))["success"] is False
-    assert rig.silences == 0
+    assert not rig.turn.silenced
 
 
 async def test_no_reply_without_an_open_turn_is_refused_and_not_reported(rig):
-    rig.silent = False
+    rig.turn.over = True
     assert (await rig.call(action="no_reply"))["success"] is False
-    assert rig.reports == []
+    assert rig.canon.verbs == []
 
 
 # --- the handler ----------------------------------------------------------------------------------------------------

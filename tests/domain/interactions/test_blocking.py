@@ -15,86 +15,29 @@ from canon_hermes_plugin.domain.interactions.blocking import (
 )
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
+from canon_hermes_plugin.infrastructure.memory.questions import MemoryAskingTurn, MemoryQuestions
 from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock, settle
 from canon_hermes_plugin.ports.errors import CanonError
-
-
-class Wait:
-    """One wait of the host."""
-
-    def __init__(self, host, command: str, exact: bool) -> None:
-        self.host, self.command, self.exact = host, command, exact
-        self.open = True
-        self.choice: str | None = None
-
-    def waiting(self) -> bool:
-        return self.open if self.exact else True
-
-    def settle(self, choice: str) -> bool:
-        target = self if self.exact else next((w for w in self.host.waits if w.open), None)
-        if target is None or not target.open:
-            return False
-        target.open, target.choice = False, choice
-        return True
-
-
-class Host:
-    """The host's queues. ``exact`` hosts let a wait be identified, others settle the oldest."""
-
-    def __init__(self, exact: bool) -> None:
-        self.exact, self.waits, self.clarified = exact, [], []
-        self.seconds: float | None = None
-        self.clarify_open = True
-
-    def hold(self, command: str) -> Wait:
-        wait = Wait(self, command, self.exact)
-        self.waits.append(wait)
-        return wait
-
-    def exec_wait(self, session_key, command, taken):
-        return next(w for w in self.waits if w.command == command and w not in taken)
-
-    def exec_seconds(self):
-        return self.seconds
-
-    def clarify_waiting(self, session_key):
-        return self.clarify_open
-
-    def settle_clarify(self, clarify_id, text):
-        self.clarified.append((clarify_id, text))
-        return True
-
-
-class Turn:
-    responder = "u_77"
-
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    async def asked(self) -> None:
-        self.shown.append("waiting")
-
-    async def answered(self) -> None:
-        self.shown.append("on")
 
 
 class Rig:
     def __init__(self, exact: bool = True, owner: str | None = "user_owner") -> None:
         self.clock = VirtualClock()
         self.canon = MemoryCanon(clock=self.clock)
-        self.host, self.tasks, self.turn = Host(exact), RecordedTasks(), Turn()
+        self.host, self.tasks, self.turn = MemoryQuestions(exact=exact), RecordedTasks(), MemoryAskingTurn("u_77")
         limits = BlockingLimits(clarify=60, approval=300)
         self.requests = BlockingRequests(
             BlockingDeps(self.canon, self.host, self.clock, SeededIds(), self.tasks, lambda: owner, limits)
         )
 
     async def run(self, command="rm x", responder: str | None = "u_77", **fields: Any) -> str:
-        self.host.hold(command)
+        self.host.hold("key", command)
         ask = ExecAsk("cv", command, "key", "dangerous command", responder, **fields)
         await self.requests.exec_approval(ask, self.turn)
         return list(self.canon.interactions.requests)[-1][1]
 
     async def ask(self, responder: str | None = "u_77", choices: Any = None, clarify_id: str = "cl_1") -> None:
+        self.host.put("key", clarify_id)
         ask = ClarifyAsk("cv", "Which berth?", choices, clarify_id, "key", responder)
         await self.requests.clarify(ask, self.turn)
 
@@ -116,14 +59,14 @@ async def test_a_decision_settles_the_hosts_wait_and_the_turn_goes_on(rig, statu
     await settle()
     rig.answer(approval, status)
     await rig.clock.advance(1)
-    assert [wait.choice for wait in rig.host.waits] == [choice]
-    assert rig.turn.shown == ["waiting", "on"]
+    assert [wait.choice for wait in rig.host.held] == [choice]
+    assert rig.turn.shown == [True, False]
 
 
 async def test_nobody_answering_is_a_denial_and_the_request_is_taken_back(rig):
     await rig.run()
     await rig.clock.advance(301)
-    assert [wait.choice for wait in rig.host.waits] == ["deny"]
+    assert [wait.choice for wait in rig.host.held] == ["deny"]
     assert rig.canon.calls[-1].subject["cancel"] is True
 
 
@@ -134,31 +77,31 @@ async def test_d2_an_answer_settles_its_own_command_in_any_order(rig, order):
     for index in order:
         rig.answer(approvals[index], decisions[index])
         await rig.clock.advance(1)
-    assert [(wait.command, wait.choice) for wait in rig.host.waits] == [("rm a", "once"), ("rm b", "deny")]
+    assert [(wait.command, wait.choice) for wait in rig.host.held] == [("rm a", "once"), ("rm b", "deny")]
 
 
 async def test_d2_a_late_answer_to_a_wait_the_host_gave_up_never_reaches_the_next_one(rig):
     first = await rig.run("rm a")
     await settle()
-    rig.host.waits[0].open = False  # the host's own time ran out
+    rig.host.give_up(rig.host.held[0])  # the host's own time ran out
     rig.requests.host_closed("key", "rm a")
     second = await rig.run("rm b")
     rig.answer(first, "allow")
     await rig.clock.advance(2)
-    assert rig.host.waits[1].choice is None
+    assert rig.host.held[1].choice is None
     rig.answer(second, "deny")
     await rig.clock.advance(2)
-    assert [wait.choice for wait in rig.host.waits] == [None, "deny"]
+    assert [wait.choice for wait in rig.host.held] == [None, "deny"]
 
 
 async def test_d2_what_the_host_closed_is_taken_back_from_the_person(rig):
     approval = await rig.run("rm a")
     await settle()
-    rig.host.waits[0].open = False
+    rig.host.give_up(rig.host.held[0])
     rig.requests.host_closed("key", "rm a")
     await rig.clock.advance(2)
     assert rig.canon.interactions.requests["approval", approval].cancelled
-    assert rig.turn.shown == ["waiting", "on"]
+    assert rig.turn.shown == [True, False]
 
 
 async def test_d2_two_equal_commands_are_not_confused(rig):
@@ -167,10 +110,10 @@ async def test_d2_two_equal_commands_are_not_confused(rig):
     await rig.clock.advance(1)
     rig.requests.host_closed("key", "rm a")  # the host reports the wait we just settled
     await rig.clock.advance(1)
-    assert [wait.choice for wait in rig.host.waits] == ["once", None]
+    assert [wait.choice for wait in rig.host.held] == ["once", None]
     rig.answer(second, "deny")
     await rig.clock.advance(1)
-    assert [wait.choice for wait in rig.host.waits] == ["once", "deny"]
+    assert [wait.choice for wait in rig.host.held] == ["once", "deny"]
 
 
 async def test_d2_the_hosts_own_wait_caps_the_request(rig):
@@ -195,14 +138,14 @@ async def test_a_session_rule_counts_only_where_it_was_offered(rig):
     await rig.clock.advance(1)
     rig.answer(refused, "allow", **rule)
     await rig.clock.advance(1)
-    assert [wait.choice for wait in rig.host.waits] == ["session", "once"]
+    assert [wait.choice for wait in rig.host.held] == ["session", "once"]
 
 
 async def test_d20_an_answer_of_somebody_else_is_a_denial(rig):
     approval = await rig.run()
     rig.canon.interactions.answer("approval", approval, {"status": "allow"}, by="stranger")
     await rig.clock.advance(1)
-    assert rig.host.waits[0].choice == "deny"
+    assert rig.host.held[0].choice == "deny"
 
 
 async def test_a_request_that_could_not_be_shown_is_an_error_and_leaves_nothing(rig):
@@ -213,14 +156,14 @@ async def test_a_request_that_could_not_be_shown_is_an_error_and_leaves_nothing(
     later = await rig.run("rm b")
     rig.answer(later, "allow")
     await rig.clock.advance(1)
-    assert rig.host.waits[1 if rig.host.exact else 0].choice == "once"
+    assert rig.host.held[1 if rig.host.exact else 0].choice == "once"
 
 
 async def test_after_a_disconnect_the_host_is_left_to_its_own_time_limit(rig):
     approval = await rig.run()
     await settle()
     await rig.tasks.drain(0)
-    assert rig.host.waits[0].choice is None
+    assert rig.host.held[0].choice is None
     assert rig.canon.interactions.requests["approval", approval].cancelled
 
 
@@ -237,7 +180,7 @@ async def test_the_persons_words_reach_the_host():
     rig.answer("cl_1", "submitted", "input", choice={"value": "s"})
     await rig.clock.advance(1)
     assert rig.host.clarified == [("cl_1", "s")]
-    assert rig.turn.shown == ["waiting", "on"]
+    assert rig.turn.shown == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -255,11 +198,11 @@ async def test_a_typed_answer_takes_the_question_back_and_the_turn_goes_on():
     rig = Rig()
     await rig.ask()
     await settle()
-    rig.host.clarify_open = False
+    rig.host.withdraw("cl_1")
     await rig.clock.advance(1)
     assert rig.canon.interactions.requests["input", "cl_1"].cancelled
     assert rig.host.clarified == []
-    assert rig.turn.shown == ["waiting", "on"]
+    assert rig.turn.shown == [True, False]
 
 
 async def test_nobody_answering_names_the_real_minutes():
@@ -282,11 +225,11 @@ async def test_d3_outcomes_are_told_to_the_turn_that_asked():
     rig = Rig()
     first = rig.turn
     await rig.ask()
-    rig.turn = Turn()
+    rig.turn = MemoryAskingTurn("u_77")
     await rig.ask(clarify_id="cl_2")
     rig.answer("cl_1", "submitted", "input", value="late")
     await rig.clock.advance(1)
-    assert first.shown == ["waiting", "on"]
-    assert rig.turn.shown == ["waiting"]
+    assert first.shown == [True, False]
+    assert rig.turn.shown == [True]
     await asyncio.sleep(0)
     await rig.tasks.drain(0)
