@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
     from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
     from canon_hermes_plugin.infrastructure.memory.faults import Fault
-    from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler
+    from canon_hermes_plugin.infrastructure.memory.handler import (
+        MemoryEagerHandler,
+        MemoryHandler,
+        MemoryWaitingHandler,
+    )
     from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
     from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
     from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
@@ -75,6 +79,7 @@ __all__ = [
     "MemoryRegistration",
     "MemorySilenceReporter",
     "MemorySilencer",
+    "MemoryWaitingHandler",
     "Participant",
     "Pause",
     "Person",
@@ -99,6 +104,7 @@ _HOMES = {
     "infrastructure.memory.handler": (
         "MemoryEagerHandler",
         "MemoryHandler",
+        "MemoryWaitingHandler",
     ),
     "infrastructure.memory.questions": (
         "HeldCommand",

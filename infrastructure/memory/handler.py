@@ -54,3 +54,18 @@ class MemoryEagerHandler(MemoryHandler):
         self.at_once.append(event)
         self.taken.append(event)
         return True
+
+
+class MemoryWaitingHandler(MemoryHandler):
+    """Remembers what waited behind others of its lane.
+
+    Attributes:
+        behind: these events, in order of arrival.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.behind: list[StreamEvent] = []
+
+    def waits(self, event: StreamEvent) -> None:
+        self.behind.append(event)

@@ -7,13 +7,17 @@ from canon_hermes_plugin.domain.media.captures import CaptureStore
 from canon_hermes_plugin.domain.media.intake import MediaIntake
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
-from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler
+from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler, MemoryWaitingHandler
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
 from canon_hermes_plugin.infrastructure.memory.receipts import MemoryReceipts
 from canon_hermes_plugin.infrastructure.memory.time import VirtualClock
 from canon_hermes_plugin.ports.canon import AgentIdentity
 from canon_hermes_plugin.ports.canon_stream import StreamEvent
-from canon_hermes_plugin.testing.contracts import EagerEventHandlerContract, EventHandlerContract
+from canon_hermes_plugin.testing.contracts import (
+    EagerEventHandlerContract,
+    EventHandlerContract,
+    WaitingEventHandlerContract,
+)
 
 
 class Service:
@@ -115,3 +119,17 @@ class TestEagerTwin(EagerEventHandlerContract):
 
     def factory(self, tmp_path):
         return Twin(MemoryEagerHandler("typing.updated"))
+
+
+class TestWaitingInboundService(WaitingEventHandlerContract):
+    subject = InboundService
+
+    def factory(self, tmp_path):
+        return Service()
+
+
+class TestWaitingTwin(WaitingEventHandlerContract):
+    subject = MemoryWaitingHandler
+
+    def factory(self, tmp_path):
+        return Twin(MemoryWaitingHandler())

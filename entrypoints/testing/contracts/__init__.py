@@ -49,6 +49,7 @@ from canon_hermes_plugin.testing.contracts.handlers import (  # noqa: E402
     EagerEventHandlerContract,
     EventHandlerContract,
     EventHandlerDriver,
+    WaitingEventHandlerContract,
 )
 from canon_hermes_plugin.testing.contracts.ledger import LedgerDriver, LedgerStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.media import (  # noqa: E402
@@ -122,5 +123,6 @@ __all__ = [
     "SilencerContract",
     "SilencerDriver",
     "TasksContract",
+    "WaitingEventHandlerContract",
     "on_a_loop",
 ]

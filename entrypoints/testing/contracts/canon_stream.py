@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, final
 
 import pytest
-from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler
+from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler, MemoryWaitingHandler
 from canon_hermes_plugin.ports.canon_stream import CanonStream, StreamEvent, StreamState
 from canon_hermes_plugin.ports.errors import AuthenticationError
 from canon_hermes_plugin.testing.contracts.base import Contract, on_a_loop
@@ -270,6 +270,22 @@ class CanonStreamContract(Contract[StreamUnderTest]):
         gate.set()
         await until(lambda: len(world.taken) == 3)
         assert world.taken == ["e3", "e1", "e2"]
+
+    @on_a_loop
+    async def test_a_waiting_handler_hears_of_what_is_put_behind_others_of_its_lane(
+        self, world: StreamUnderTest
+    ) -> None:
+        handler = world.handler = MemoryWaitingHandler()
+        gate = handler.gates["e1"] = asyncio.Event()
+        world.start()
+        for name, lane in (("e1", "slow"), ("e2", "slow"), ("e3", "other"), ("e4", "slow")):
+            world.emit(event(name, lane))
+            await asyncio.sleep(0)
+        await until(lambda: "e3" in world.taken and len(handler.behind) == 2)
+        assert [waiting.event_id for waiting in handler.behind] == ["e2", "e4"]
+        gate.set()
+        await until(lambda: len(world.taken) == 4)
+        assert world.taken == ["e3", "e1", "e2", "e4"]
 
     @on_a_loop
     async def test_h17_what_an_eager_handler_fails_at_goes_the_ordinary_way(self, world: StreamUnderTest) -> None:

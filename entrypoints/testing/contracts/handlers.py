@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import pytest
-from canon_hermes_plugin.ports.canon_stream import EagerEventHandler, EventHandler, StreamEvent
+from canon_hermes_plugin.ports.canon_stream import EagerEventHandler, EventHandler, StreamEvent, WaitingEventHandler
 from canon_hermes_plugin.testing.contracts.base import Contract, Driver, on_a_loop
 
 
@@ -126,6 +126,39 @@ class EagerEventHandlerContract(Contract[EventHandlerDriver]):
         await events.handler.handle(events.passing("conv_1", "e1"))
         await events.handler.handle(events.message("conv_1", "e2"))
         assert "e2" in events.taken()
+
+
+class WaitingEventHandlerContract(Contract[EventHandlerDriver]):
+    """The suite of :class:`canon_hermes_plugin.ports.canon_stream.WaitingEventHandler`, which is a handler as well."""
+
+    @on_a_loop
+    async def test_to_know_of_an_event_is_not_to_take_it_over(self, events: EventHandlerDriver) -> None:
+        handler, message = events.handler, events.message("conv_1", "e2")
+        assert isinstance(handler, WaitingEventHandler)
+        handler.waits(message)
+        assert events.taken() == []
+        await handler.handle(events.message("conv_1", "e1"))
+        await handler.handle(message)
+        assert events.taken() == ["e1", "e2"]
+
+    @on_a_loop
+    async def test_what_was_noted_may_fail_and_come_again(self, events: EventHandlerDriver) -> None:
+        handler, message = events.handler, events.message("conv_1", "e1")
+        assert isinstance(handler, WaitingEventHandler)
+        for _ in range(2):
+            handler.waits(message)
+        events.fail("e1")
+        with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the hand-over raises
+            await handler.handle(message)
+        handler.waits(message)
+        await handler.handle(message)
+        assert events.taken() == ["e1"]
+
+    @on_a_loop
+    async def test_an_event_nobody_waits_for_may_be_noted_too(self, events: EventHandlerDriver) -> None:
+        assert isinstance(events.handler, WaitingEventHandler)
+        events.handler.waits(events.passing("conv_1", "e1"))
+        await events.handler.handle(events.passing("conv_1", "e1"))
 
 
 def _eager(events: EventHandlerDriver) -> EagerEventHandler:

@@ -19,7 +19,11 @@ from canon_hermes_plugin.ports import (
 from canon_hermes_plugin.testing.contracts.access import BriefAccessContract, CanonAccessContract
 from canon_hermes_plugin.testing.contracts.canon_api import CanonApiContract
 from canon_hermes_plugin.testing.contracts.canon_stream import CanonStreamContract
-from canon_hermes_plugin.testing.contracts.handlers import EagerEventHandlerContract, EventHandlerContract
+from canon_hermes_plugin.testing.contracts.handlers import (
+    EagerEventHandlerContract,
+    EventHandlerContract,
+    WaitingEventHandlerContract,
+)
 from canon_hermes_plugin.testing.contracts.ledger import LedgerStoreContract
 from canon_hermes_plugin.testing.contracts.media import MediaCacheContract, MediaFetcherContract
 from canon_hermes_plugin.testing.contracts.outbox import OutboxContract
@@ -49,6 +53,7 @@ SUITES: Mapping[type, type[Any]] = {
     canon_stream.CanonStream: CanonStreamContract,
     canon_stream.EagerEventHandler: EagerEventHandlerContract,
     canon_stream.EventHandler: EventHandlerContract,
+    canon_stream.WaitingEventHandler: WaitingEventHandlerContract,
     interactions.AskingTurn: AskingTurnContract,
     interactions.BriefAccess: BriefAccessContract,
     interactions.CanonAccess: CanonAccessContract,
