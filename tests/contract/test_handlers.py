@@ -38,9 +38,6 @@ class Service:
             raise RuntimeError("the host is not ready")
         self._messages.append(message.message_id)
 
-    def dropped(self, message):
-        raise NotImplementedError
-
     async def apply_signal(self, conversation_id, signal, user_id):
         raise NotImplementedError
 
