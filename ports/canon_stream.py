@@ -73,6 +73,18 @@ class EagerEventHandler(Protocol):
         ...
 
 
+@runtime_checkable
+class WaitingEventHandler(Protocol):
+    """An event handler that wants to know what waits behind an event it is still busy with."""
+
+    def waits(self, event: StreamEvent) -> None:
+        """Take note that ``event`` was put behind others of its lane; :meth:`EventHandler.handle` follows later.
+
+        Called on the read loop. It must be quick.
+        """
+        ...
+
+
 class CanonStream(Protocol):
     """The reading side of Canon."""
 

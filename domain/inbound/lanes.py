@@ -14,11 +14,11 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Protocol, final, runtime_checkable
+from typing import final
 
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.cursor import CursorMark, Position
-from canon_hermes_plugin.ports.canon_stream import EagerEventHandler, EventHandler, StreamEvent
+from canon_hermes_plugin.ports.canon_stream import EagerEventHandler, EventHandler, StreamEvent, WaitingEventHandler
 
 _log = logging.getLogger(__name__)
 
@@ -31,18 +31,6 @@ MAX_WORKERS = 128
 _FAIR_SHARE = 128
 """Events one worker takes before it lets the loop turn."""
 _HANDLING_ATTEMPTS = 2
-
-
-@runtime_checkable
-class WaitingEventHandler(Protocol):
-    """An event handler that wants to know what waits behind an event it is still busy with."""
-
-    def waits(self, event: StreamEvent) -> None:
-        """Take note that ``event`` was put behind others of its lane; its handling follows later.
-
-        Called on the read loop. It must be quick.
-        """
-        ...
 
 
 _Item = tuple[StreamEvent, Position | None, int]
