@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -54,6 +54,7 @@ class SandboxOptions:
     port: int
     timeout: float
     gateway: bool = True
+    raw: bool = False
 
 
 @click.command("sandbox")
@@ -64,6 +65,7 @@ class SandboxOptions:
 @click.option("--keep", is_flag=True, help="Keep the throw-away Hermes home and its logs.")
 @click.option("--streaming/--no-streaming", default=True, show_default=True, help="Let the host stream its answers.")
 @click.option("--no-gateway", is_flag=True, help="Start only Canon and wait for a gateway of yours to connect.")
+@click.option("--raw", is_flag=True, help="Show trail and metadata of each answer as Canon keeps them, as JSON.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The loopback Canon's port (default: any).")
 @click.option("--timeout", default=120.0, type=click.FloatRange(1), show_default=True, help="Seconds for an answer.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -74,6 +76,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     keep: bool,
     streaming: bool,
     no_gateway: bool,
+    raw: bool,
     port: int,
     timeout: float,
 ) -> None:
@@ -84,10 +87,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if any(not text.strip() for text in say):
         raise click.UsageError("--say needs a text.")
-    if say and no_gateway:
-        raise click.UsageError("--say cannot go with --no-gateway: write at its prompt once your gateway is connected.")
+    if no_gateway:
+        _refuse_with_no_gateway(
+            {"--say": bool(say), "--model-url": bool(model_url), "--keep": keep, "--no-streaming": not streaming}
+        )
     model = _model_choice(model_url, model_name, api_key_env)
-    options = SandboxOptions(say, model, keep, streaming, port, timeout, gateway=not no_gateway)
+    options = SandboxOptions(say, model, keep, streaming, port, timeout, gateway=not no_gateway, raw=raw)
     screen = Screen()
     with _ending_on_signals():
         try:
@@ -98,6 +103,21 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
             if say:
                 raise click.exceptions.Exit(130) from None
             screen.line("")
+
+
+_INSTEAD = {
+    "--say": "write at its prompt once your gateway is connected",
+    "--model-url": "your gateway speaks to the model of its own config.yaml; choose it there",
+    "--keep": "there is no throw-away home; your gateway keeps its own",
+    "--no-streaming": "your gateway streams as its own config.yaml says; set streaming.enabled there",
+}
+
+
+def _refuse_with_no_gateway(given: Mapping[str, bool]) -> None:
+    """Refuse what only the gateway of the sandbox would heed, and say where it is decided instead."""
+    for option, there in given.items():
+        if there:
+            raise click.UsageError(f"{option} cannot go with --no-gateway: {_INSTEAD[option]}.")
 
 
 def _model_choice(url: str | None, name: str | None, key_variable: str | None) -> ModelChoice | None:
@@ -138,6 +158,8 @@ def _run(options: SandboxOptions, screen: Screen) -> None:
             model_key=choice.key,
             streaming=options.streaming,
             home_channel=DIRECT,
+            # The host asks before /new and /undo, in words for a chat with buttons. Nothing here is worth the question.
+            config={"approvals": {"destructive_slash_confirm": False}},
         )
         gateway = Gateway(settings, keep=options.keep)
         screen.line(f"Canon: {canon.base_url}. Model: {about}. Starting the Hermes gateway.", "dim")
@@ -189,7 +211,7 @@ def _model(choice: ModelChoice | None) -> Generator[tuple[ModelChoice, str]]:
 def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
     person = Participant(chat, DIRECT, PERSON, timeout=options.timeout)
     typed_is_shown = not options.say and sys.stdin.isatty()
-    with _Printer(Transcript(chat.canon, DIRECT), screen, hide_person=typed_is_shown) as printer:
+    with _Printer(Transcript(chat.canon, DIRECT, options.raw), screen, hide_person=typed_is_shown) as printer:
         if options.say:
             for asked in options.say:
                 person.say_and_settle(asked)

@@ -17,6 +17,8 @@ from canon_hermes_plugin.domain.host_config import at, platform_section
 from canon_hermes_plugin.ports.errors import CanonApiError, CanonPluginError, CredentialsError, DeliveryError
 from canon_hermes_plugin.ports.profiles import Connection
 
+_CHECK = "check the id, or let somebody in the conversation add the agent"
+
 
 @click.command()
 @click.argument("text", required=False)
@@ -75,7 +77,7 @@ def _explained(error: CanonPluginError, target: str | None) -> str:
         case 403:
             return f"the agent may not write into conversation {place}; canon-hermes doctor --online tests its key"
         case 404:
-            return f"no conversation {place}, or the agent is not in it; nothing was sent"
+            return f"no conversation {place}, or the agent is not in it; nothing was sent: {_CHECK}"
         case _:
             return str(error)
 

@@ -6,8 +6,10 @@ and raw.
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from canon_hermes_plugin.infrastructure.sandbox.interactions import Interaction
 from canon_hermes_plugin.infrastructure.sandbox.participant import actions_of, choices_of
@@ -15,6 +17,10 @@ from canon_hermes_plugin.infrastructure.sandbox.records import DurableMessage, J
 from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 
 LineKind = Literal["person", "agent", "note", "ask", "done"]
+
+TRAIL_CHARS: Final = 100
+"""Characters of what a tool returned that the readable transcript shows."""
+_PAIR: Final = re.compile(r'"(\w+)":\s*("(?:[^"\\]|\\.)*"?|[^\s,\[\]{}"]+)')
 
 _STATE_NOTES = {
     "thinking": "is thinking",
@@ -36,10 +42,17 @@ class Line:
 
 @dataclass
 class Transcript:
-    """Follows one conversation; each :meth:`news` returns what came since the last call."""
+    """Follows one conversation; each :meth:`news` returns what came since the last call.
+
+    Attributes:
+        canon: where.
+        conversation_id: which conversation.
+        raw: show trail and metadata of each answer as the JSON Canon keeps.
+    """
 
     canon: LoopbackCanon
     conversation_id: str
+    raw: bool = False
     _messages: int = 0
     _turns: int = 0
     _asked: int = 0
@@ -73,7 +86,7 @@ class Transcript:
         for made in asked:
             lines += self._question_lines(made)
         for message in messages:
-            lines += _answer_lines(message) if message.sender_id == own else []
+            lines += _answer_lines(message, raw=self.raw) if message.sender_id == own else []
         self._ended |= {str(message.metadata.get("turnId")) for message in messages if message.final}
         name = self.canon.identity.agent_name
         silenced = [verb for verb in verbs if verb["verb"] == "no_reply"]
@@ -115,21 +128,42 @@ def _person_line(message: DurableMessage) -> Line:
     return Line("note" if control else "person", _name(message), message.text)
 
 
-def _answer_lines(message: DurableMessage) -> list[Line]:
+def _answer_lines(message: DurableMessage, *, raw: bool) -> list[Line]:
     who = _name(message)
     chunk = as_object(message.metadata.get("messageChunk"))
     if chunk:
         who = f"{who} (part {chunk.get('index')} of {chunk.get('count')})"
-    lines: list[Line] = []
-    for block in map(as_object, as_list(message.metadata.get("turnTrail"))):
-        about = " ".join(str(block[key]) for key in ("kind", "title", "status", "text") if block.get(key))
-        lines.append(Line("note", "trail", about))
+    trail, show = map(as_object, as_list(message.metadata.get("turnTrail"))), _json if raw else _activity
+    lines = [Line("note", "trail", show(block)) for block in trail]
     if message.text:
         lines.append(Line("agent", who, message.text))
     lines += [Line("agent", who, _attachment(as_object(it))) for it in as_list(message.fields.get("attachments"))]
+    if raw:
+        about = {key: value for key, value in message.metadata.items() if key != "turnTrail"}
+        lines.append(Line("note", "metadata", _json(about)))
     if message.final:
-        lines.append(Line("done", who, "turn_complete"))
+        lines.append(Line("done", who, "turn_complete" if raw else "has finished (turn_complete)"))
     return lines
+
+
+def _activity(block: Json) -> str:
+    """Return one line about a step: what it was, how it ended and how long it took, and the beginning of its result."""
+    title, status = str(block.get("title") or block.get("kind") or "step"), str(block.get("status") or "")
+    took, text = str(block.get("summary") or ""), _plain(str(block.get("text") or ""))
+    head = f"{title} {status}".strip() + (f" in {took}" if took else "")
+    return f"{head}: {text}" if text else head
+
+
+def _plain(text: str) -> str:
+    """Return a tool's result without the punctuation of JSON, which may be cut off anywhere."""
+    pairs = _PAIR.findall(text) if text.lstrip().startswith("{") else []
+    shown = [f"{name} {value.strip(chr(34))}" for name, value in pairs if value not in {"null", '""'}]
+    line = " ".join((", ".join(shown) or text).replace("\\n", " ").split())
+    return line if len(line) <= TRAIL_CHARS else line[: TRAIL_CHARS - 3] + "..."
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _attachment(attachment: Json) -> str:

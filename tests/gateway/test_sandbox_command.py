@@ -41,7 +41,7 @@ def test_one_message_gets_exactly_one_complete_answer_and_leaves_nothing_behind(
     result = run(tmp_path, "--say", "hello \u05e9", streaming, encoding=encoding)
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"Dana: hello {shown}\n" in result.stdout
-    assert f"  {mark} Hermes: turn_complete\n" in result.stdout
+    assert f"  {mark} Hermes: has finished (turn_complete)\n" in result.stdout
     assert result.stdout.count("turn_complete") == 1
     assert "\x1b" not in result.stdout
     assert list(tmp_path.iterdir()) == []
@@ -51,6 +51,16 @@ def test_without_say_it_reads_lines_until_the_input_ends(tmp_path):
     result = run(tmp_path, input="first\n\nsecond\n")
     assert result.returncode == 0, result.stdout + result.stderr
     assert [result.stdout.count(f'You wrote: "{word}"') for word in ("first", "second")] == [1, 1]
+
+
+def test_a_new_session_begins_at_once_and_a_trail_reads_as_a_line(tmp_path):
+    result = run(tmp_path, "--say", "/new", "--say", "demo tools")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "/approve" not in result.stdout
+    (trail,) = (line for line in result.stdout.splitlines() if "trail:" in line)
+    assert "terminal completed in " in trail
+    assert "UTC" in trail
+    assert not set('{}"') & set(trail)
 
 
 def test_a_termination_signal_stops_the_gateway_and_removes_the_files(tmp_path):

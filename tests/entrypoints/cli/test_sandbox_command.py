@@ -23,6 +23,10 @@ def run(*arguments, **environment):
         (("--port", "70000"), "70000"),
         (("--say", "hi", "--say", " "), "--say needs a text"),
         (("--no-gateway", "--say", "hi"), "--say cannot go with --no-gateway"),
+        (("--no-gateway", "--model-url", "http://x", "--model", "m"), "config.yaml; choose it there"),
+        (("--no-gateway", "--model", "m"), "need --model-url"),
+        (("--no-gateway", "--keep"), "--keep cannot go with --no-gateway"),
+        (("--no-gateway", "--no-streaming"), "set streaming.enabled there"),
     ],
 )
 def test_contradictory_options_are_refused_before_anything_starts(monkeypatch, arguments, complaint):

@@ -76,7 +76,8 @@ def test_without_a_target_and_a_home_channel_it_is_wrong_usage(cli, connected, h
 def test_an_unknown_conversation_is_named(cli, connected):
     result = cli("send", "--to", "nope", "x")
     assert result.exit_code == 1
-    assert "no conversation 'nope', or the agent is not in it; nothing was sent" in result.stderr
+    assert "no conversation 'nope', or the agent is not in it; nothing was sent: check the id" in result.stderr
+    assert "add the agent" in result.stderr
 
 
 def test_a_forbidden_conversation_is_told_from_an_unknown_one(cli, connected):

@@ -1,5 +1,6 @@
 """A person's view: when an exchange is over, how typed words answer, what the transcript shows."""
 
+import json
 import threading
 
 import pytest
@@ -176,9 +177,9 @@ def test_the_transcript_shows_each_thing_once_and_in_order(canon, agent):
         ("person", "Dana", "hello"),
         ("note", "Hermes", "is thinking"),
         ("ask", "Hermes", "shows a card: Invoice 12345"),
-        ("note", "trail", "tool terminal completed"),
+        ("note", "trail", "terminal completed"),
         ("agent", "Hermes", "hi"),
-        ("done", "Hermes", "turn_complete"),
+        ("done", "Hermes", "has finished (turn_complete)"),
     ]
     assert transcript.news() == []
     assert not transcript.pending()
@@ -188,17 +189,47 @@ def test_the_transcript_shows_each_thing_once_and_in_order(canon, agent):
     assert not transcript.pending()
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"output":"Mon 20:15\\n UTC","exit_code":0,"error":null}', ": output Mon 20:15 UTC, exit_code 0"),
+        ('{"status":"pending","note":"Do not wait for...', ": status pending, note Do not wait for..."),
+        ('{"values":{"a":1},"list":["x"]}', ": a 1"),
+        ("[1, 2]", ": [1, 2]"),
+        ("{", ": {"),
+        ("x" * 300, ": " + "x" * 97 + "..."),
+        ("", ""),
+    ],
+)
+def test_a_step_of_the_trail_is_one_readable_line(canon, agent, text, shown):
+    block = {"kind": "tool", "title": "terminal", "status": "completed", "text": text, "summary": "61 ms"}
+    transcript = Transcript(canon, DIRECT)
+    agent.post("hi", turnTrail=[block])
+    assert transcript.news()[0].text == "terminal completed in 61 ms" + shown
+
+
+def test_the_raw_transcript_shows_what_canon_keeps(canon, agent):
+    block = {"kind": "tool", "title": "terminal", "status": "completed", "text": '{"a":1}'}
+    transcript = Transcript(canon, DIRECT, raw=True)
+    agent.post("hi", turnTrail=[block])
+    trail, answer, metadata, done = transcript.news()
+    assert json.loads(trail.text) == block
+    assert json.loads(metadata.text)["turnSemantics"] == "turn_complete"
+    assert "turnTrail" not in metadata.text
+    assert (answer.text, done.text) == ("hi", "turn_complete")
+
+
 def test_no_state_of_a_turn_is_shown_behind_the_message_that_ended_it(canon, agent):
     transcript = Transcript(canon, DIRECT)
     agent.turn("thinking")
     agent.post("hi", turnId="t")
-    assert [line.text for line in transcript.news()] == ["is thinking", "hi", "turn_complete"]
+    assert [line.text for line in transcript.news()] == ["is thinking", "hi", "has finished (turn_complete)"]
     agent.turn("streaming")
     assert transcript.news() == []
     agent.post("hi again", turnId="another")
     agent.turn("streaming")
     canon.logs.turns[-1]["turnId"] = "a third"
-    assert [line.text for line in transcript.news()] == ["is writing", "hi again", "turn_complete"]
+    assert [line.text for line in transcript.news()] == ["is writing", "hi again", "has finished (turn_complete)"]
 
 
 def test_the_demonstrated_card_is_valid():
