@@ -99,9 +99,10 @@ class Settling:
             while line.cases:
                 if not await self._settle(line, line.cases[0]):
                     return
-            self._lines.remove(line)
         finally:
             line.running = False
+            if not line.cases:
+                self._lines.remove(line)
             line.caught_up()
 
     async def _settle(self, line: _Line, case: Case) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -12,8 +13,23 @@ from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
 from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock, settle
+from canon_hermes_plugin.ports.errors import CanonTransportError, OutboxError
 
 CONVERSATION = "conv_81"
+
+
+class Cable:
+    """Leads to something that outlives the process; a dead process reaches nothing."""
+
+    def __init__(self, end: object, error: Exception) -> None:
+        self._end = end
+        self._error = error
+        self.cut = False
+
+    def __getattr__(self, name: str) -> object:
+        if self.cut:
+            raise self._error
+        return getattr(self._end, name)
 
 
 class Bench:
@@ -26,14 +42,27 @@ class Bench:
         self.outbox = earlier.outbox if earlier else MemoryOutbox()
         self.lanes = MemoryLanes()
         self.tasks = RecordedTasks()
+        self.cables = (
+            Cable(self.canon, CanonTransportError("the process is dead", executed=False)),
+            Cable(self.outbox, OutboxError("the process is dead")),
+        )
         self.coordinator = TurnCoordinator(
-            canon=self.canon,
+            canon=self.cables[0],  # type: ignore[arg-type]
             lanes=self.lanes,
             clock=self.clock,
             ids=SeededIds(seed),
             tasks=self.tasks,
-            outbox=self.outbox,
+            outbox=self.cables[1],  # type: ignore[arg-type]
         )
+
+    async def die(self) -> None:
+        """Power is lost: nothing of the process reaches anything any more, and nothing of it runs on."""
+        for cable in self.cables:
+            cable.cut = True
+        while mine := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in mine:
+                task.cancel()
+            await asyncio.gather(*mine, return_exceptions=True)
 
     async def open(self, conversation: str = CONVERSATION, **facts: object) -> Turn:
         values = {"session_key": f"agent:main:canon:dm:{conversation}", "kind": "direct", "message_id": "msg_77"}
