@@ -22,6 +22,7 @@ class OutboxEntry:
         kept_at: when it was fixed, milliseconds since the epoch.
         turn_id: the turn it ends, if any.
         opened_at: when that turn was opened, milliseconds since the epoch.
+        session_key: the host's session of that turn.
     """
 
     operation_id: str
@@ -29,6 +30,7 @@ class OutboxEntry:
     kept_at: int
     turn_id: str | None = None
     opened_at: int | None = None
+    session_key: str | None = None
 
     @property
     def conversation_id(self) -> str:

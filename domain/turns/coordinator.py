@@ -90,7 +90,7 @@ class TurnCoordinator:
         self._world = World(canon, lanes, clock, ids, tasks, outbox)
         self._seal_bytes = seal_bytes
         self._rooms = Rooms(self._world)
-        dispatch = Dispatch(self._world)
+        self._dispatch = dispatch = Dispatch(self._world)
         self._settling = Settling(self._world, dispatch)
         self._outside = OutsideDelivery(self._world, dispatch, self._settling)
         self._presence = Presence(self._world, self._rooms)
@@ -111,6 +111,13 @@ class TurnCoordinator:
         self._closed = False
         self._settling.resume()
         self._recovery.begin()
+
+    async def left_unsaid(self) -> Mapping[str, int]:
+        """Return the sessions in which an earlier process left an answer unsaid.
+
+        Each comes with the moment its newest one was kept (ms): that turn was over then, only its delivery is owed.
+        """
+        return self._recovery.sessions_of(await self._dispatch.look())
 
     async def open(self, start: TurnStart) -> Turn:
         """Open a turn. Its ``thinking`` goes out first, then its node is retired; nothing of that is waited for."""

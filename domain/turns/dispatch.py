@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import Context
+from dataclasses import replace
 
 from canon_hermes_plugin.domain.turns.delivery import Operation, transmit
 from canon_hermes_plugin.domain.turns.turn import Turn
@@ -78,24 +80,27 @@ class Dispatch:
         self._ahead = {entry.conversation_id: asyncio.Event() for entry in found}
         return found
 
+    async def look(self) -> Sequence[OutboxEntry]:
+        """Return what :meth:`leftovers` does, or nothing when the disk is slow."""
+        found: Sequence[OutboxEntry] = ()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISK_PATIENCE):
+                found = await self.leftovers()
+        return found
+
     async def _let_pass(self, conversation_id: str) -> None:
-        await _within(DISK_PATIENCE, self.leftovers())
+        await self.look()
         if (event := self._ahead.get(conversation_id)) is not None:
-            await _within(BEHIND, event.wait())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEHIND):
+                    await event.wait()
 
     async def _keep(self, operation: Operation, turn: Turn | None) -> None:
-        turn_id, opened_at = (turn.id, turn.opened_at) if turn is not None else (None, None)
-        entry = OutboxEntry(operation.id, operation.messages, self._world.clock.now_ms(), turn_id, opened_at)
+        entry = OutboxEntry(operation.id, operation.messages, self._world.clock.now_ms())
+        if turn is not None:
+            entry = replace(entry, turn_id=turn.id, opened_at=turn.opened_at, session_key=turn.start.session_key)
         try:
             async with asyncio.timeout(DISK_PATIENCE):
                 await self._world.outbox.keep(entry)
         except (OutboxError, TimeoutError) as error:
             _log.error("operation id=%s is sent without being kept: %s", operation.id, str(error) or "the disk is slow")
-
-
-async def _within(seconds: float, work: Awaitable[object]) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await work
-    except TimeoutError:
-        return

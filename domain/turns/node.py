@@ -17,9 +17,15 @@ _log = logging.getLogger(__name__)
 
 
 class ConversationNode:
-    """The node of one conversation. Used by the gateway loop only."""
+    """The node of one conversation. Used by the gateway loop only.
 
-    def __init__(self, canon: NodePort) -> None:
+    Attributes:
+        haunted: it may show words of a turn of an earlier process, whose answer is still to be said: Canon would make a
+            message of them at a clear, and nobody knows whether that turn had fallen silent.
+    """
+
+    def __init__(self, canon: NodePort, *, haunted: bool = False) -> None:
+        self.haunted = haunted
         self._canon = canon
         self._order = asyncio.Lock()
         self._owner: Turn | None = None
@@ -57,6 +63,7 @@ class ConversationNode:
             except CanonError as error:
                 _log.debug("node write failed turn=%s error=%s", turn.id, type(error).__name__)
                 return False
+            self.haunted = self.haunted and write.blocks is None
             self._shown = [] if empty else [turn]
             turn.node.written = True
             turn.node.blank = empty
@@ -76,7 +83,7 @@ class ConversationNode:
             self._owner = None
             self._shown = []
             try:
-                await self._canon.clear_node(turn.conversation_id)
+                await self._delete(turn.conversation_id, turn.id)
             except CanonError as error:
                 _log.debug("node clear failed turn=%s error=%s", turn.id, type(error).__name__)
             return True
@@ -84,21 +91,24 @@ class ConversationNode:
     async def clear_leftover(self, conversation_id: str, turn_id: str) -> bool:
         """Blank and delete what an earlier process left, unless a turn of this one has the node.
 
-        Blank first: Canon would make a message of what it shows, and nobody knows what that is (canon-wire §1.10).
-
         Returns:
             ``False`` when that failed.
         """
         async with self._order:
-            if self._owner is not None or self._shown:
+            if self._owner is not None or self._shown or not self.haunted:
                 return True
             try:
-                await self._canon.write_node(NodeWrite(conversation_id, turn_id, "", "thinking", ()))
-                await self._canon.clear_node(conversation_id)
+                await self._delete(conversation_id, turn_id)
             except CanonError as error:
                 _log.debug("leftover node not cleared turn=%s error=%s", turn_id, type(error).__name__)
                 return False
             return True
+
+    async def _delete(self, conversation_id: str, turn_id: str) -> None:
+        if self.haunted:
+            await self._canon.write_node(NodeWrite(conversation_id, turn_id, "", "thinking", ()))
+            self.haunted = False
+        await self._canon.clear_node(conversation_id)
 
     def _taken_from(self, turn: Turn) -> bool:
         return self._owner is not None and self._owner is not turn and not self._owner.closed

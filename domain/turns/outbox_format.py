@@ -20,6 +20,7 @@ _ENTRY: Mapping[str, tuple[type, ...]] = {
     "operationId": (str,),
     "turnId": (str, type(None)),
     "openedAt": (int, type(None)),
+    "sessionKey": (str, type(None)),
     "keptAt": (int,),
     "messages": (list,),
 }
@@ -52,6 +53,7 @@ def encode(entry: OutboxEntry, *, scope: str, order: int) -> bytes:
         "operationId": entry.operation_id,
         "turnId": entry.turn_id,
         "openedAt": entry.opened_at,
+        "sessionKey": entry.session_key,
         "keptAt": entry.kept_at,
         "messages": [_message(message) for message in entry.messages],
     }
@@ -79,7 +81,14 @@ def decode(raw: bytes, *, scope: str) -> tuple[int, OutboxEntry]:
     if fields["scope"] != scope:
         raise ValueError("it belongs to another agent or environment")
     messages = tuple(_read_message(item) for item in fields["messages"])
-    entry = OutboxEntry(fields["operationId"], messages, fields["keptAt"], fields["turnId"], fields["openedAt"])
+    entry = OutboxEntry(
+        fields["operationId"],
+        messages,
+        fields["keptAt"],
+        turn_id=fields["turnId"],
+        opened_at=fields["openedAt"],
+        session_key=fields["sessionKey"],
+    )
     if not entry.operation_id or not messages or len({message.conversation_id for message in messages}) != 1:
         raise ValueError("it names no operation")
     return fields["order"], entry

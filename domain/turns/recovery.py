@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from canon_hermes_plugin.domain.turns.delivery import Operation
@@ -15,7 +16,7 @@ from canon_hermes_plugin.domain.turns.dispatch import Dispatch
 from canon_hermes_plugin.domain.turns.ending import BLANK_AGAIN, HAND_OVER
 from canon_hermes_plugin.domain.turns.notice import tell_undelivered
 from canon_hermes_plugin.domain.turns.rooms import Rooms
-from canon_hermes_plugin.domain.turns.settling import Case, End, Settling
+from canon_hermes_plugin.domain.turns.settling import LIFETIME_MS, Case, End, Settling
 from canon_hermes_plugin.domain.turns.world import World
 from canon_hermes_plugin.ports.outbox import OutboxEntry
 
@@ -37,6 +38,15 @@ class Recovery:
         if not self._begun:
             self._world.tasks.spawn(self._begin(), name="recover answers")
 
+    def sessions_of(self, entries: Iterable[OutboxEntry]) -> Mapping[str, int]:
+        """Return the sessions of those answers that will be said, each with when its newest one was kept (ms)."""
+        young = [entry for entry in entries if self._world.clock.now_ms() - entry.kept_at <= LIFETIME_MS]
+        newest: dict[str, int] = {}
+        for entry in young:
+            if entry.session_key is not None:
+                newest[entry.session_key] = max(entry.kept_at, newest.get(entry.session_key, 0))
+        return newest
+
     async def _begin(self) -> None:
         found = await self._dispatch.leftovers()
         if self._begun:
@@ -46,6 +56,8 @@ class Recovery:
         for entry in found:
             _log.info("operation id=%s turn=%s was left by an earlier process", entry.operation_id, entry.turn_id)
             left[entry.conversation_id].append(entry)
+            if entry.turn_id is not None:
+                self._rooms.haunt(entry.conversation_id)
         for conversation_id, entries in left.items():
             cases = [Case(Operation(entry.messages), entry.kept_at, partial(self._done, entry)) for entry in entries]
             self._settling.replay(cases, partial(self._dispatch.caught_up, conversation_id))
@@ -74,5 +86,6 @@ class Recovery:
             for pause in (HAND_OVER, *BLANK_AGAIN):
                 await self._world.clock.sleep(pause)
                 if await room.node.clear_leftover(entry.conversation_id, turn_id):
+                    self._rooms.exorcise(entry.conversation_id)
                     return
             _log.warning("the node of turn=%s, of an earlier process, is not known to be cleared", turn_id)

@@ -86,6 +86,7 @@ class CanonSurface(PromptSurface, MediaSurface):
                 return False
             self.services.lanes.bind(self, self._kept_busy_handler)
             await self.services.runtime.start(self, self._gave_up, is_reconnect=is_reconnect)
+            await self._keep_host_from_resuming()
         except (CanonError, ConfigurationError) as error:
             _LOG.error("Canon is not connected: %s", error)
             permanent = isinstance(error, ConfigurationError) or not error.retryable
@@ -95,6 +96,15 @@ class CanonSurface(PromptSurface, MediaSurface):
             return False
         compat.mark_connected(self)
         return True
+
+    async def _keep_host_from_resuming(self) -> None:
+        """Take back the host's mark on sessions whose last turn was over, but for an answer that is being said now.
+
+        After a crash the host resumes every session of the last minutes with a turn of its own (hermes-host §4.7).
+        """
+        for key, kept_at in (await self.services.turns.left_unsaid()).items():
+            if await asyncio.to_thread(compat.drop_resume, self.gateway_runner, key, kept_at):
+                _LOG.info("session %s is not resumed: its answer is being delivered", key)
 
     async def disconnect(self) -> None:
         """Stop listening; idempotent. Open turns can still be finished on the kept connection."""

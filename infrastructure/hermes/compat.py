@@ -50,6 +50,7 @@ BORROWED: tuple[Borrowed, ...] = (
     Borrowed("runner", "_is_user_authorized", "messages to a busy session are checked by the host when they start"),
     Borrowed("runner", "_agent_has_active_subagents", "an interrupt is not held back for running sub-agents"),
     Borrowed("runner", "_session_has_compression_in_flight", "an interrupt is not held back for context compression"),
+    Borrowed("runner", "session_store", "after a crash the host resumes a session whose answer is delivered anyway"),
     Borrowed("runner", "_draining", "a stopping gateway is noticed only when it disconnects"),
 )
 
@@ -300,6 +301,20 @@ async def is_compressing(runner: HostObject, key: str) -> bool:
 def is_draining(runner: HostObject) -> bool:
     """Whether the gateway is stopping and starts no further turns."""
     return bool(getattr(runner, "_draining", False))
+
+
+def drop_resume(runner: HostObject, key: str, ended_at: int) -> bool:
+    """Take back the mark that makes the host resume a session, unless the session went on after ``ended_at`` (ms).
+
+    Waits for the host's file: not for an event loop.
+    """
+    store = getattr(runner, "session_store", None)
+    if store is None:
+        return False
+    entry = next((entry for entry in store.list_sessions() if entry.session_key == key), None)
+    if entry is None or entry.updated_at.timestamp() * 1000 > ended_at:
+        return False
+    return bool(store.clear_resume_pending(key))
 
 
 def approval_blocks(key: str) -> bool:

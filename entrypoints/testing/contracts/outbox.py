@@ -46,7 +46,7 @@ def entry(name: str = "a", *, parts: int = 1, conversation_id: str = "cv") -> Ou
         OutboundMessage(conversation_id, f"{name} {number}", message_id=f"hermes-final-{name}-part-{number}")
         for number in range(1, parts + 1)
     )
-    return OutboxEntry(f"hermes-final-{name}", messages, NOW, f"turn-{name}", NOW - 5)
+    return OutboxEntry(f"hermes-final-{name}", messages, NOW, f"turn-{name}", NOW - 5, f"session-{name}")
 
 
 def rich() -> OutboxEntry:
