@@ -28,6 +28,7 @@ class ConversationNode:
         self.haunted = haunted
         self._canon = canon
         self._order = asyncio.Lock()
+        self._overwritten = False
         self._owner: Turn | None = None
         self._shown: list[Turn] = []
         """The turns whose words the node may show: a write that failed may have landed or not."""
@@ -36,6 +37,10 @@ class ConversationNode:
     def tells_silenced(self) -> bool:
         """Whether the node may show words of a silenced turn: Canon would make a message of them at a clear."""
         return any(turn.silenced for turn in self._shown)
+
+    def haunt(self) -> None:
+        """Learn that an earlier process may have left words, unless this one has written over them."""
+        self.haunted = not self._overwritten
 
     async def write(self, turn: Turn, write: NodeWrite, *, last: bool = False) -> bool:
         """Write for ``turn``, best effort; nothing is written for a closed turn unless it is its ``last`` write.
@@ -63,7 +68,8 @@ class ConversationNode:
             except CanonError as error:
                 _log.debug("node write failed turn=%s error=%s", turn.id, type(error).__name__)
                 return False
-            self.haunted = self.haunted and write.blocks is None
+            if write.blocks is not None:
+                self._overwritten, self.haunted = True, False
             self._shown = [] if empty else [turn]
             turn.node.written = True
             turn.node.blank = empty

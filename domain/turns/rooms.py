@@ -87,7 +87,7 @@ class Rooms:
         with self._lock:
             self._haunted.add(conversation_id)
             if (room := self._rooms.get(conversation_id)) is not None:
-                room.node.haunted = True
+                room.node.haunt()
 
     def exorcise(self, conversation_id: str) -> None:
         """Forget that: its node was cleared."""

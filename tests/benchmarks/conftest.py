@@ -20,6 +20,7 @@ from canon_hermes_plugin.infrastructure.sandbox.records import RequestRecord
 from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 from canon_hermes_plugin.ports.profiles import Connection, Environment
 from canon_hermes_plugin.ports.secret import Secret
+from canon_hermes_plugin.testing.kit import override
 
 
 def monotonic_ms() -> int:
@@ -40,9 +41,10 @@ class Rig:
         self.canon = LoopbackCanon(clock=monotonic_ms)
         self._conversations = 0
 
-    def compose(self) -> None:
+    def compose(self, **parts: object) -> None:
+        """Build the composition; ``parts`` replace providers."""
         container = PluginContainer(connection=connection_to(self.canon), settings=Settings())
-        container.lanes.override(MemoryLanes())
+        override(container, lanes=MemoryLanes(), **parts)
         self.api, self.turns = container.api(), container.turns()
 
     def conversation(self) -> str:

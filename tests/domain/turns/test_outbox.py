@@ -332,6 +332,58 @@ async def test_field_90_a_node_that_cannot_be_blanked_is_not_deleted_until_it_ca
     assert ends_of(after, dead) == "completed"
 
 
+@pytest.mark.parametrize("blanks", [True, False])
+async def test_field_90_a_younger_turn_that_ends_first_makes_no_message_of_a_dead_turns_words(bench, reborn, blanks):
+    dead, _, _ = await begin(bench)
+    bench.canon.nodes[CONVERSATION] = Node(dead.id, "The an", "streaming", ())
+    after = await reborn(connected=False)
+    stuck = after.canon.faults.hold_next("send")
+    after.coordinator.recover()
+    await settle()
+    if not blanks:
+        after.canon.faults.fail_next("write_node", Fault.ambiguous(), times=3)
+    empty = await after.open(message_id=None)
+    await after.complete(empty)
+    await after.clock.advance(1)
+    assert after.texts == []
+    assert (CONVERSATION in after.canon.nodes) is not blanks
+    stuck.set()
+    await after.clock.advance(90)
+    assert after.texts == ["The answer."]
+    assert after.canon.nodes == {}
+
+
+async def test_field_90_the_words_of_a_younger_turn_are_salvaged_as_ever(bench, reborn):
+    dead, _, _ = await begin(bench)
+    bench.canon.nodes[CONVERSATION] = Node(dead.id, "The an", "streaming", ())
+    after = await reborn(connected=False)
+    stuck = after.canon.faults.hold_next("send")
+    after.coordinator.recover()
+    turn = await after.open(message_id="msg_78")
+    await after.stream(turn, "Half", "Half of it")
+    await after.clock.advance(1)
+    await after.complete(turn, "failure")
+    await after.clock.advance(1)
+    assert after.texts == ["Half of it"]
+    stuck.set()
+    await after.clock.advance(5)
+    assert after.texts == ["Half of it", "The answer."]
+
+
+async def test_field_90_the_host_learns_which_sessions_owe_nothing_but_a_delivery(bench, reborn):
+    await begin(bench, session_key="direct")
+    kept_at = bench.clock.now_ms()
+    bench.canon.faults.outage = OUTAGE
+    await bench.coordinator.text(None, HostText(CONVERSATION, "Report"))
+    bench.canon.faults.outage = None
+    await bench.clock.advance(1)
+    await begin(bench, conversation="conv_82", session_key="group")
+    after = await reborn(connected=False)
+    assert await after.coordinator.left_unsaid() == {"direct": kept_at, "group": kept_at + 1000}
+    await after.clock.advance(DAY)
+    assert await after.coordinator.left_unsaid() == {"group": kept_at + 1000}
+
+
 async def test_field_90_a_leftover_that_is_refused_is_told_to_the_person_and_forgotten(bench, reborn):
     turn, _, _ = await begin(bench)
     bench.canon.nodes[CONVERSATION] = Node(turn.id, "The an", "streaming", ())

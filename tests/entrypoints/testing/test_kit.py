@@ -19,7 +19,7 @@ from canon_hermes_plugin import (
     send_card_to_current_conversation,
     upload_media_for_current_conversation,
 )
-from canon_hermes_plugin.testing import CanonHermes, loopback_canon
+from canon_hermes_plugin.testing import CanonHermes, Fault, loopback_canon
 
 ACTIONS = [{"id": "pay", "label": "Pay"}, {"id": "keep", "label": "Keep"}]
 CARD = {
@@ -420,3 +420,18 @@ def test_the_fixtures_work_with_and_without_an_asyncio_plugin(tmp_path, options)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_field_90_what_an_earlier_process_left_on_its_disk_is_said():
+    earlier = CanonHermes(seed=1)
+    with earlier as plugin:
+        plugin.canon.twin.faults.outage = Fault.ambiguous()
+        plugin.host.says("Almost said")
+        plugin.canon.says("hi", by="dana")
+        assert plugin.canon.texts("with-dana") == []
+    plugin = CanonHermes(seed=2)
+    plugin.outbox.documents.update(earlier.outbox.documents)
+    assert len(plugin.outbox.documents) == 1
+    with plugin:
+        assert plugin.canon.texts("with-dana") == ["Almost said"]
+        assert plugin.outbox.documents == {}

@@ -203,6 +203,26 @@ def test_an_agents_event_passes_the_real_hosts_check_only_when_admission_is_ours
     assert runner._is_user_authorized(source) is False
 
 
+async def test_field_90_connecting_takes_back_the_marks_of_sessions_that_owe_only_a_delivery(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, str, int]] = []
+
+    def drop(runner: Any, key: str, ended_at: int) -> bool:
+        asked.append((runner, key, ended_at))
+        return True
+
+    async def unsaid() -> dict[str, int]:
+        return {"agent:main:canon:dm:c1": 5, "agent:main:canon:dm:c2": 6}
+
+    monkeypatch.setattr("canon_hermes_plugin.infrastructure.hermes.compat.drop_resume", drop)
+    fresh = stage.new_adapter()
+    monkeypatch.setattr(fresh.services.turns, "left_unsaid", unsaid, raising=False)
+    await fresh._keep_host_from_resuming()
+    runner = fresh.gateway_runner
+    assert asked == [(runner, "agent:main:canon:dm:c1", 5), (runner, "agent:main:canon:dm:c2", 6)]
+
+
 async def test_disconnect_is_idempotent_and_safe_before_connect(stage: Any) -> None:
     fresh = stage.new_adapter()
     fresh._opened = None

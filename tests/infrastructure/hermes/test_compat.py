@@ -38,6 +38,25 @@ def test_a_missing_name_is_told_with_what_is_lost(stage: Any) -> None:
     assert all(item.effect for item in lost)
 
 
+@pytest.mark.parametrize(("later", "dropped"), [(0, True), (60_000, False)])
+def test_field_90_a_session_that_ended_before_its_answer_was_kept_is_not_resumed(
+    stage: Any, runner: Any, later: int, dropped: bool
+) -> None:
+    store = runner.session_store
+    entry = store.get_or_create_session(stage.adapter.build_source(chat_id="c1", user_id="u1"))
+    assert store.suspend_recently_active() == 1
+    ended_at = int(entry.updated_at.timestamp() * 1000) + 1 - later
+    assert compat.drop_resume(runner, entry.session_key, ended_at) is dropped
+    assert entry.resume_pending is not dropped
+    assert compat.drop_resume(runner, "another session", ended_at) is False
+
+
+@pytest.mark.parametrize("store", [None, object(), SimpleNamespace(list_sessions=lambda: [SimpleNamespace()])])
+def test_field_90_a_store_that_cannot_be_asked_leaves_the_session_to_the_host(store: Any) -> None:
+    assert compat.drop_resume(SimpleNamespace(session_store=store), KEY, 1) is False
+    assert compat.drop_resume(None, KEY, 1) is False
+
+
 def test_the_probe_for_compression_works_on_the_real_runner(runner: Any) -> None:
     assert asyncio.run(compat.is_compressing(runner, KEY)) is False
 
