@@ -10,6 +10,7 @@ Canon's refusals are ``CanonApiError``: ``from canon_hermes_plugin.ports.errors 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from canon_hermes_plugin.ports.host import SessionSnapshot
 
 MAX_UPLOAD_BYTES: Final = 10_485_760
+MAX_NAME_CHARS: Final = 255
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,10 @@ def current_canon_turn(*, require_human: bool = False) -> CanonTurnContext:
         require_human: refuse turns that no human triggered.
 
     Raises:
+        TypeError: ``require_human`` is neither ``True`` nor ``False``.
         RuntimeError: this is no Canon turn, or no human triggered it.
     """
+    _check_flag("require_human", require_human)
     snapshot = _snapshot()
     if snapshot.platform != "canon" or not snapshot.conversation_id:
         raise RuntimeError(
@@ -117,15 +121,16 @@ async def request_card_for_current_human(
 
     Args:
         card: a ``canon.card.v1`` object with at least one action.
-        timeout_seconds: 5 to 1,800; what lies outside is clamped to the nearer bound, what is no number means the
-            default of 300 (interactions §4.1).
-        native: opaque data of the caller, a mapping, sent along.
+        timeout_seconds: 5 to 1,800; what lies outside is clamped to the nearer bound, a fraction is cut off, what is
+            no number means the default of 300 (interactions §4.1).
+        native: opaque data of the caller, a mapping of what JSON can hold, sent along.
 
     Returns:
         The answer (``status``, ``actionId``, ``values``, ``respondedBy``, …), or ``status: timeout``.
 
     Raises:
-        ValueError: the card is no object, is not valid, or has no action; ``native`` is no mapping.
+        ValueError: the card is no object, is not valid, or has no action; ``native`` is no mapping of what
+            JSON can hold.
         RuntimeError: no human triggered this turn, or Canon routed the card to, or was answered by, somebody else.
         CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
@@ -144,10 +149,11 @@ async def send_card_to_current_conversation(card: object, *, native: dict[str, A
 
     Args:
         card: a ``canon.card.v1`` object without actions.
-        native: opaque data of the caller, a mapping, sent along.
+        native: opaque data of the caller, a mapping of what JSON can hold, sent along.
 
     Raises:
-        ValueError: the card is no object, is not valid, or has an action; ``native`` is no mapping.
+        ValueError: the card is no object, is not valid, or has an action; ``native`` is no mapping of what
+            JSON can hold.
         RuntimeError: this is no Canon turn.
         CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
@@ -161,10 +167,15 @@ async def upload_media_for_current_conversation(
 ) -> dict[str, Any]:
     """Store bytes at Canon for this turn's conversation and return Canon's object (``url``, usually ``attachment``).
 
+    Args:
+        data: 1 to 10,485,760 bytes.
+        mime_type: text such as ``image/png``, at most 255 characters; sent trimmed and lower-cased.
+        file_name: the name people see, 1 to 255 characters on one line, without folders; ``None`` for no name.
+
     Raises:
         RuntimeError: this is no Canon turn.
-        TypeError: ``data`` is not ``bytes``.
-        ValueError: ``data`` is empty or larger than 10,485,760 bytes, or ``mime_type`` has no ``/``.
+        TypeError: ``data`` is not ``bytes``, or ``file_name`` is neither text nor ``None``.
+        ValueError: ``data`` or ``file_name`` is out of these bounds, or ``mime_type`` is not of this form.
         CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
     turn = current_canon_turn()
@@ -172,9 +183,8 @@ async def upload_media_for_current_conversation(
         raise TypeError("data must be bytes")
     if not 0 < len(data) <= MAX_UPLOAD_BYTES:
         raise ValueError(f"data must hold 1 to {MAX_UPLOAD_BYTES} bytes, not {len(data)}")
-    mime = str(mime_type).strip().lower()
-    if "/" not in mime:
-        raise ValueError("mime_type must look like image/png")
+    mime = _checked_mime(mime_type)
+    _check_file_name(file_name)
     from canon_hermes_plugin.ports.canon import Upload
 
     deps = await _deps()
@@ -193,19 +203,24 @@ async def request_detached_approval_for_current_human(
     """Ask the human of this turn for a decision that may take hours; returns ``status: pending`` at once.
 
     Args:
-        title: heading, shown in 128 characters.
-        question: what is to be decided; title or question is needed.
-        options: up to 8 options to show; the answer is allow or deny all the same.
-        context: a text, or up to 6 rows of label and value.
-        timeout_seconds: 5 to 259,200 (72 hours, the default); what lies outside is clamped to the nearer bound, what
-            is no number means the default (interactions §4.1).
+        title: heading; its first 128 characters are shown.
+        question: what is to be decided, its first 1,000 characters; title or question is needed.
+        options: a list, of which the first 8 are shown; the answer is allow or deny all the same. Anything else is
+            ignored (interactions §5.3).
+        context: a text, or a mapping of which the first 6 rows are shown: labels of 80 characters, values of 500.
+            Anything else is ignored.
+        timeout_seconds: 5 to 259,200 (72 hours, the default); what lies outside is clamped to the nearer bound, a
+            fraction is cut off, what is no number means the default (interactions §4.1).
 
     Raises:
         RuntimeError: no human triggered this turn, the ledger cannot be used, or Canon asked somebody else.
+        TypeError: title or question is neither text nor ``None``.
         ValueError: neither title nor question has text.
         CanonApiError: Canon refused; import it from ``canon_hermes_plugin.ports.errors``.
     """
     turn = current_canon_turn(require_human=True)
+    _check_text_or_none("title", title)
+    _check_text_or_none("question", question)
     from canon_hermes_plugin.domain.approvals.creation import ApprovalOrder
     from canon_hermes_plugin.domain.approvals.question import build_question
     from canon_hermes_plugin.domain.interactions.limits import detached_timeout
@@ -230,14 +245,14 @@ async def check_detached_approval(approval_id: str) -> dict[str, Any]:
         ``status`` is ``resolved`` (with ``decision``), ``pending``, ``expired`` or ``unknown``; the last is no denial.
 
     Raises:
-        ValueError: ``approval_id`` is blank.
+        ValueError: ``approval_id`` is blank or no text.
         RuntimeError: this is no Canon turn, or the ledger cannot be used.
         PermissionError: the approval belongs to another conversation; nothing was asked.
         CanonApiError: Canon could not be asked; import it from ``canon_hermes_plugin.ports.errors``.
     """
-    wanted = str(approval_id).strip()
+    wanted = _stripped(approval_id)
     if not wanted:
-        raise ValueError("approval_id must not be blank")
+        raise ValueError("approval_id must be the text that request_detached_approval_for_current_human returned")
     turn = current_canon_turn()
     from canon_hermes_plugin.domain.interactions.actions import ToolActions
 
@@ -299,3 +314,38 @@ def _check_card(card: object, *, actions: bool) -> None:
 def _check_native(native: object) -> None:
     if native is not None and not isinstance(native, Mapping):
         raise ValueError(f"native must be a mapping, not {type(native).__name__}")
+    try:
+        json.dumps(dict(cast("Mapping[object, object]", native or {})), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"native must hold only what JSON can hold: {error}") from None
+
+
+def _checked_mime(mime_type: object) -> str:
+    mime = _stripped(mime_type).lower()
+    if "/" not in mime or len(mime) > MAX_NAME_CHARS or not mime.isprintable():
+        raise ValueError(f"mime_type must be text like image/png, at most {MAX_NAME_CHARS} characters")
+    return mime
+
+
+def _check_file_name(name: object) -> None:
+    _check_text_or_none("file_name", name)
+    if name is None:
+        return
+    text = _stripped(name)
+    if not text or len(str(name)) > MAX_NAME_CHARS or set(text) & set("/\\\0\r\n"):
+        raise ValueError(f"file_name must be None or one line of 1 to {MAX_NAME_CHARS} characters without folders")
+
+
+def _check_flag(argument: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{argument} must be True or False, not {type(value).__name__}")
+
+
+def _check_text_or_none(argument: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{argument} must be text or None, not {type(value).__name__}")
+
+
+def _stripped(value: object) -> str:
+    """Return text without surrounding white space, nothing for what is no text."""
+    return value.strip() if isinstance(value, str) else ""

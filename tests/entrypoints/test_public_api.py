@@ -271,6 +271,29 @@ async def test_native_data_is_a_mapping(world, show, card, native):
     assert world.opened == 0
 
 
+@pytest.mark.parametrize("native", [{"a": object()}, {"a": float("nan")}, {("a", 1): 2}, {"a": {"b": b"x"}}])
+async def test_native_data_is_what_json_can_hold(world, native):
+    native = {**native, "mine": native}
+    with pytest.raises(ValueError, match="native must hold only what JSON can hold"):
+        await api_root.request_card_for_current_human(CARD, native=native)
+    assert world.opened == 0
+
+
+@pytest.mark.parametrize("seconds", [None, "soon", float("nan"), -1, True, 10**400, float("inf"), 7.9, "7"])
+async def test_odd_times_are_clamped_as_the_documentation_says(world, seconds):
+    began = world.clock.now_ms()
+    await api_root.request_card_for_current_human(CARD, timeout_seconds=seconds)
+    body = next(call.subject for call in world.canon.calls if call.operation == "create_interaction")
+    expected = {"7": 7, "7.9": 7, "-1": 5, "True": 5, "inf": 1800, "soon": 300, "nan": 300, "None": 300}
+    assert body["expiresAt"] - began == expected.get(str(seconds), 1800) * 1000
+
+
+@pytest.mark.parametrize("flag", [None, 1, 0, "yes", ""])
+def test_a_flag_is_true_or_false(world, flag):
+    with pytest.raises(TypeError, match="require_human must be True or False"):
+        api_root.current_canon_turn(require_human=flag)
+
+
 async def test_errors_say_what_to_do_instead(world):
     with pytest.raises(ValueError, match="needs an action: use send_card_to_current_conversation"):
         await api_root.request_card_for_current_human(PLAIN)
@@ -308,6 +331,39 @@ async def test_what_cannot_be_uploaded_is_refused_before_the_network(world, data
     assert world.opened == 0
 
 
+@pytest.mark.parametrize("mime", [None, 5, b"image/png", ["image/png"], "", "a/b\nc", "a/" + "b" * 254])
+async def test_a_mime_type_is_a_short_text_with_a_slash(world, mime):
+    with pytest.raises(ValueError, match="mime_type must be text like image/png"):
+        await api_root.upload_media_for_current_conversation(b"x", mime)
+    assert world.opened == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        (5, TypeError),
+        (b"a.png", TypeError),
+        ("", ValueError),
+        (" ", ValueError),
+        ("../a.png", ValueError),
+        ("C:\\a.png", ValueError),
+        ("a\x00.png", ValueError),
+        ("a\nb", ValueError),
+        ("x" * 256, ValueError),
+    ],
+)
+async def test_a_file_name_is_a_name(world, name, error):
+    with pytest.raises(error, match="file_name must be"):
+        await api_root.upload_media_for_current_conversation(b"x", "a/b", file_name=name)
+    assert world.opened == 0
+
+
+@pytest.mark.parametrize("name", [None, "x" * 255, "Screenshot 10.10\u202fAM.png", "\u2764\ufe0f\u200d\U0001f525.png"])
+async def test_unusual_names_are_names(world, name):
+    await api_root.upload_media_for_current_conversation(b"x", "a/b", file_name=name)
+    assert world.canon.uploads[0].file_name == name
+
+
 async def test_an_upload_goes_to_this_conversation(world):
     result = await api_root.upload_media_for_current_conversation(b"x", " Image/PNG ", file_name="a.png")
     assert result["url"]
@@ -325,6 +381,21 @@ async def test_a_detached_approval_asks_this_human_here(world):
     world.snapshot = replace(TURN, user_id=None)
     with pytest.raises(RuntimeError):
         await api_root.request_detached_approval_for_current_human(question="Q?")
+
+
+@pytest.mark.parametrize("argument", ["title", "question"])
+@pytest.mark.parametrize("value", [5, b"Q?", ["Q?"], {"Q": 1}])
+async def test_what_is_asked_is_text(world, argument, value):
+    with pytest.raises(TypeError, match=f"{argument} must be text or None"):
+        await api_root.request_detached_approval_for_current_human(**{argument: value})
+    assert (world.opened, world.canon.calls) == (0, [])
+
+
+async def test_options_and_context_of_another_form_are_ignored_as_documented(world):
+    odd = {"options": "yes, no", "context": 5, "timeout_seconds": "soon"}
+    assert (await api_root.request_detached_approval_for_current_human(question="Q?", **odd))["status"] == "pending"
+    body = next(call.subject for call in world.canon.calls if call.operation == "create_interaction")
+    assert "details" not in body
 
 
 async def test_another_responder_makes_it_unusable(world):
@@ -352,8 +423,9 @@ async def test_a_check_tells_pending_then_the_decision(world):
 
 
 async def test_blank_and_unknown_ids(world):
-    with pytest.raises(ValueError, match="approval_id"):
-        await api_root.check_detached_approval("  ")
+    for nothing in ("  ", None, 7, b"hermes-none"):
+        with pytest.raises(ValueError, match="approval_id"):
+            await api_root.check_detached_approval(nothing)
     assert (await api_root.check_detached_approval("hermes-none"))["status"] == "unknown"
     assert world.opened == 0
     world.snapshot = SessionSnapshot()
