@@ -62,13 +62,26 @@ class HostInbox(Protocol):
     """Where admitted messages and control signals go."""
 
     async def hand_over(self, message: InboundMessage) -> None:
-        """Take ``message``: start its turn now or keep it for one. Returning means it will not be lost."""
+        """Take ``message``: start its turn now or keep it for one. Returning means it will not be lost.
+
+        Messages of one session become turns one after another, in the order they came, none merged with another.
+        Sessions never wait for each other. What does not fit into a busy session is refused visibly.
+
+        Raises:
+            ValueError: a blank conversation id (field row 22).
+            CanonError: retryable; not taken: the host is between connections, or a synthetic message does not fit.
+        """
         ...
 
     async def apply_signal(
         self, conversation_id: str, signal: Literal["interrupt", "stop_and_drop", "new_session"], user_id: str | None
     ) -> None:
-        """Apply a consumed runtime signal to every open turn ``user_id`` may stop (turns §2.6, H29)."""
+        """Apply a consumed runtime signal to every open turn ``user_id`` may stop (turns §2.6, H29).
+
+        That is every turn of the conversation for its owner and for nobody in particular (``None``); for anybody else
+        their own, or every one when they have none. ``interrupt`` keeps what waits, ``stop_and_drop`` drops and
+        releases what people wrote of it, ``new_session`` begins the sessions anew: the sender's, where nothing runs.
+        """
         ...
 
 

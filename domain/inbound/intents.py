@@ -6,13 +6,23 @@ to know how the facts were probed and how the decision is carried out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from canon_hermes_plugin.domain.reading import mapping, word
 from canon_hermes_plugin.ports.host import DeliveryIntent
+
+_S = TypeVar("_S")
+
+MAX_WAITING: Final = 32
+"""Messages that may wait in one session; the next one is refused visibly (field row 68)."""
+
+QUEUE_FULL: Final = (
+    f"{MAX_WAITING} messages are waiting here already. This one was not taken; please send it again later."
+)
+"""What the sender of a refused message is told."""
 
 INTENTS: Final = frozenset({"queue", "interrupt", "interleave", "stop"})
 
@@ -144,3 +154,16 @@ def admitted_intent(intent: DeliveryIntent | None, *, media_registered: bool, hi
     A steer injects text only; it would strand authenticated bytes that the model is not shown. Such a message queues.
     """
     return "queue" if intent == "interleave" and media_registered and hidden else intent
+
+
+def reached(
+    sessions: Sequence[_S], user_of: Callable[[_S], str | None], *, sender: str | None, owner: str | None
+) -> list[_S]:
+    """Return the busy sessions of a conversation that a control signal reaches (turns §14 H29).
+
+    Canon consumed the signal, so its sender may control the runtime here. The owner, or a sender without a name,
+    reaches every session; anybody else their own, or every one when they have none: the host grants the same to whoever
+    says /stop in a shared thread.
+    """
+    own = [session for session in sessions if sender not in {None, owner} and user_of(session) == sender]
+    return own or list(sessions)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from canon_hermes_plugin.infrastructure.memory.questions import HeldCommand, MemoryAskingTurn, MemoryQuestions
     from canon_hermes_plugin.infrastructure.memory.receipts import MemoryReceipts
     from canon_hermes_plugin.infrastructure.memory.registration import MemoryRegistration
+    from canon_hermes_plugin.infrastructure.memory.session import MemorySession
     from canon_hermes_plugin.infrastructure.memory.silence import MemorySilencer, MemorySilenceReporter, QuietTurn
     from canon_hermes_plugin.infrastructure.memory.time import RecordedTasks, SeededIds, VirtualClock
     from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
@@ -77,6 +78,7 @@ __all__ = [
     "MemoryQuestions",
     "MemoryReceipts",
     "MemoryRegistration",
+    "MemorySession",
     "MemorySilenceReporter",
     "MemorySilencer",
     "MemoryWaitingHandler",
@@ -122,6 +124,7 @@ _HOMES = {
     "infrastructure.memory.outbox": ("MemoryOutbox",),
     "infrastructure.memory.profiles": ("MemoryPendingRegistrations", "MemoryProfileStore"),
     "infrastructure.memory.registration": ("MemoryRegistration",),
+    "infrastructure.memory.session": ("MemorySession",),
     "infrastructure.memory.time": ("RecordedTasks", "SeededIds", "VirtualClock"),
     "infrastructure.sandbox.gateway": ("Gateway", "GatewayError", "GatewaySettings"),
     "infrastructure.sandbox.model": ("Fail", "Gate", "Pause", "ScriptedModel", "ToolCall"),

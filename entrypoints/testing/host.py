@@ -1,23 +1,23 @@
 """A scripted stand-in for Hermes: starts a turn for each message, plays a script in it, and completes it.
 
-It decides what the gateway decides: one lifecycle per message, first in, first out in each session. It knows neither
-models nor tools; scripts say what they would have done.
+It decides what a lifecycle does; which message starts one, and when, decide its lanes. It knows neither models nor
+tools; scripts say what they would have done.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, final
+from typing import Any, Protocol, final
 
-from canon_hermes_plugin.domain.session_key import host_session_key
+from canon_hermes_plugin.domain.inbound.intents import QUEUE_FULL
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.coordinator import TurnCoordinator
 from canon_hermes_plugin.domain.turns.model import HostText, Outcome, ToolEnd, ToolStart, TurnStart, Verbosity
 from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.infrastructure.memory.lanes import InterruptedRunError, MemoryLanes, Run
 from canon_hermes_plugin.ports.host import ConversationKind, InboundMessage, SessionSnapshot
 from canon_hermes_plugin.testing.script import Script, Scripts, Step, ToolError
 
@@ -65,37 +65,41 @@ class HostLinks:
     verbosity: Callable[[ConversationKind], Verbosity]
     background: Callable[[str], str | None]
     bind: Signaller
+    owner_id: Callable[[], str | None]
 
 
 @final
 class ScriptedHost:
-    """Implements the host's ports; write scripts before the message arrives that they answer.
+    """Runs the turns of its lanes; write scripts before the message arrives that they answer.
 
     Attributes:
+        lanes: the host's sessions, which implement its ports; they know what runs and what waits.
         received: every message that became a turn, in order.
         backgrounds: what each of these turns was told about the conversation's other messages.
         opened: the turn of each of these messages.
         sessions: what tools of each of these turns are told about it.
-        failures: what scripts raised other than by ``fails()``.
+        interleaved: every message that was put into a running turn, in order.
         script_for: chooses the script of a message; the next one waiting by default.
-        paused: conversations whose typing refresh is paused.
     """
 
     def __init__(self, threads: ThreadWatch | None = None) -> None:
+        self.lanes = MemoryLanes(self)
         self.received: list[InboundMessage] = []
         self.backgrounds: list[str | None] = []
         self.opened: list[Turn] = []
         self.sessions: list[SessionSnapshot] = []
-        self.paused: set[str] = set()
-        self.failures: list[BaseException] = []
+        self.interleaved: list[InboundMessage] = []
         self.script_for: Callable[[InboundMessage], Script] = lambda _: self._scripts.next()
         self._threads = threads
         self._scripts = Scripts()
-        self._waiting: defaultdict[str, deque[InboundMessage]] = defaultdict(deque)
-        self._running: dict[str, tuple[asyncio.Task[None], InboundMessage]] = {}
-        self._playing: set[str] = set()
-        self._interrupted: set[str] = set()
+        self._turns: dict[Run, Turn] = {}
+        self._notices: set[asyncio.Task[Any]] = set()
         self._links: HostLinks | None = None
+
+    @property
+    def failures(self) -> list[BaseException]:
+        """What scripts raised other than by :meth:`fails`."""
+        return self.lanes.failures
 
     # --- scripts ----------------------------------------------------------------------------------------------------
 
@@ -133,125 +137,65 @@ class ScriptedHost:
         self._scripts.first(script)
         return lambda: self._scripts.withdraw(script)
 
-    # --- ports.host -------------------------------------------------------------------------------------------------
-
-    def serve(self, turns: TurnCoordinator) -> None:
-        """Take note of the turns, as the composition tells the host's queue; :meth:`work_with` says the rest."""
-
-    def run_finished(self, key: str, host_session: str | None) -> bool:
-        """A run of the session ended; nothing was steered into it, and no other agent runs inside it."""
-        return True
+    # --- lifecycles -------------------------------------------------------------------------------------------------
 
     def work_with(self, links: HostLinks) -> None:
         """Say what turns run on."""
         self._links = links
+        self.lanes.owner_id = links.owner_id
 
-    async def hand_over(self, message: InboundMessage) -> None:
-        key = host_session_key(message.conversation_id, message.chat_kind, message.user_id)
-        if message.kind == "command":
-            return
-        if message.intent == "stop":
-            self._drop(key)
-        self._waiting[key].append(message)
-        if message.intent in {"stop", "interrupt"}:
-            self._interrupt(key)
-        self._advance(key)
-
-    async def apply_signal(
-        self, conversation_id: str, signal: Literal["interrupt", "stop_and_drop", "new_session"], user_id: str | None
-    ) -> None:
-        del user_id
-        for key, (_, message) in list(self._running.items()):
-            if message.conversation_id == conversation_id:
-                if signal == "stop_and_drop":
-                    self._drop(key)
-                self._interrupt(key)
-
-    def pause_typing(self, conversation_id: str) -> None:
-        self.paused.add(conversation_id)
-
-    def resume_typing(self, conversation_id: str) -> None:
-        self.paused.discard(conversation_id)
-
-    def queue_depth(self, session_key: str) -> int:
-        return len(self._waiting[session_key])
-
-    def supports_interleave(self) -> bool:
-        return False
-
-    def busy_conversations(self) -> set[str]:
-        """Return the conversations in which something runs or waits."""
-        running = (message for _, message in self._running.values())
-        waiting = (message for lane in self._waiting.values() for message in lane)
-        return {message.conversation_id for message in (*running, *waiting)}
-
-    async def stop(self) -> None:
-        """End every running turn as cancelled and forget what waits, as a stopping gateway does."""
-        self._waiting.clear()
-        tasks = [task for task, _ in self._running.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    # --- lifecycles -------------------------------------------------------------------------------------------------
-
-    def _drop(self, key: str) -> None:
-        while self._waiting[key]:
-            self._the_links().shelf.dropped(self._waiting[key].popleft())
-
-    def _interrupt(self, key: str) -> None:
-        if key not in self._running:
-            return
-        self._interrupted.add(key)
-        if key in self._playing:  # a lifecycle that is only about to begin looks for itself
-            self._running[key][0].cancel()
-
-    def _advance(self, key: str) -> None:
-        if key in self._running or not self._waiting[key]:
-            return
-        message = self._waiting[key].popleft()
-        task = asyncio.get_running_loop().create_task(self._run(key, message), name=f"lifecycle {message.message_id}")
-        self._running[key] = (task, message)
-        task.add_done_callback(lambda ended: self._ended(key, ended))
-
-    def _ended(self, key: str, task: asyncio.Task[None]) -> None:
-        self._running.pop(key, None)
-        self._playing.discard(key)
-        self._interrupted.discard(key)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.failures.append(error)
-        self._advance(key)
-
-    async def _run(self, key: str, message: InboundMessage) -> None:
-        links = self._the_links()
-        session = session_of(key, message)
+    async def run(self, run: Run) -> None:
+        """Run one lifecycle (see :class:`canon_hermes_plugin.infrastructure.memory.lanes.Lifecycles`)."""
+        links, message = self._the_links(), run.message
+        session = session_of(run.session_key, message)
         links.bind(session)
         self.sessions.append(session)
         self.backgrounds.append(links.background(message.conversation_id))
         self.received.append(message)
-        turn = await links.turns.open(start_of(key, message, links.verbosity))
+        turn = self._turns[run] = await links.turns.open(start_of(run.session_key, message, links.verbosity))
         current_turn.set(turn)
         self.opened.append(turn)
         links.shelf.started(message)
         outcome: Outcome = "success"
-        self._playing.add(key)
         try:
-            await self._play(key, turn, self.script_for(message))
-        except asyncio.CancelledError:
+            await run.play(self._play(turn, self.script_for(message)))
+        except (InterruptedRunError, asyncio.CancelledError) as end:
             outcome = "cancelled"
-            if key not in self._interrupted:
+            if isinstance(end, asyncio.CancelledError):
                 raise
-        except Exception as error:  # noqa: BLE001 - whatever a script raises, the lifecycle completes
+        except ToolError:
             outcome = "failure"
-            if not isinstance(error, ToolError):
-                self.failures.append(error)
+        except Exception:
+            outcome = "failure"
+            raise
         finally:
-            self._playing.discard(key)
+            del self._turns[run]
             await links.turns.complete(turn, outcome)
 
-    async def _play(self, key: str, turn: Turn, script: Script) -> None:
-        if key in self._interrupted:
-            raise asyncio.CancelledError
+    def queue_changed(self, run: Run) -> None:
+        """Let people see at once how many messages wait."""
+        if run in self._turns:
+            self._the_links().turns.queue_changed(self._turns[run])
+
+    def took_in(self, run: Run, message: InboundMessage) -> None:
+        """A further message joins the running turn: it left the shelf, and it deserves an answer (turns §7.4)."""
+        links = self._the_links()
+        self.interleaved.append(message)
+        links.shelf.started(message)
+        if message.user_id is not None:
+            links.turns.lift_silence(self._turns[run])
+
+    def dropped(self, message: InboundMessage, *, refused: bool) -> None:
+        """A message will never run; who sent a refused one is told."""
+        links = self._the_links()
+        links.shelf.dropped(message)
+        if refused:
+            notice = HostText(message.conversation_id, QUEUE_FULL, notify=True, reply_to=message.message_id)
+            task = asyncio.get_running_loop().create_task(links.turns.text(None, notice), name="refuse a message")
+            self._notices.add(task)
+            task.add_done_callback(self._notices.discard)
+
+    async def _play(self, turn: Turn, script: Script) -> None:
         stage = ScriptedTurn(self._the_links().turns, turn, self._threads)
         for step in script.steps:
             await step(stage)

@@ -90,8 +90,8 @@ class CanonHermes:
             ledger=self.ledger,
             outbox=self.outbox,
             ledger_identity=LedgerIdentity(AGENT.agent_id),
-            lanes=self.host,
             questions=self.questions,
+            lanes=self.host.lanes,
             beat=self.container.decisions.provided.beat,
         )
 
@@ -121,7 +121,7 @@ class CanonHermes:
             self._machine.close()
             return
         try:
-            self._machine.run(self.host.stop())
+            self._machine.run(self.host.lanes.stop())
             self._machine.run(self._services.runtime.stop())
             closing = asyncio.run_coroutine_threadsafe(self._services.turns.close(), self._machine.loop)
             self._machine.advance(60)
@@ -135,8 +135,16 @@ class CanonHermes:
 
     async def _open(self) -> None:
         self._services = services = services_of(self.container)
-        links = HostLinks(services.turns, self.container.shelf(), services.verbosity, services.background, bind_session)
+        links = HostLinks(
+            services.turns,
+            self.container.shelf(),
+            services.verbosity,
+            services.background,
+            bind_session,
+            self.container.identity().owner_id,
+        )
         self.host.work_with(links)
+        self.host.lanes.per_user = self.container.settings().group_sessions_per_user
         await services.runtime.start(self, self._refused.append, is_reconnect=False)
 
 

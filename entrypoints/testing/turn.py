@@ -110,7 +110,7 @@ class CanonTurn:
             return ": Canon is down; call canon.comes_back() first"
         if text.lstrip().startswith("/"):
             return ": a text that begins with / is a command for the host"
-        if conversation in self._host.busy_conversations():
+        if conversation in self._host.lanes.busy_conversations():
             return f" of its own: another one is running in {conversation}"
         return ""
 

@@ -14,6 +14,10 @@ from canon_hermes_plugin.domain.inbound.intents import BusyDecision, BusyMessage
 from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.lane import Lane
+from canon_hermes_plugin.ports.time import Clock
+
+AGENT_POLL = 0.05
+"""Seconds between two looks for the agent of a run that is to be interrupted while the host still builds it."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,7 +59,7 @@ async def decide(busy: BusyHost, lane: Lane, event: HostObject) -> BusyDecision:
         authorized=True if busy.trusted else compat.is_authorized(busy.runner, event.source),
         approval_pending=compat.approval_blocks(lane.key),
         agent_live=agent is not None,
-        can_steer=lane.steerable and compat.can_steer(agent),
+        can_steer=lane.steerable and not lane.interrupted and compat.can_steer(agent),
     )
     if wish.intent == "interrupt":
         subagents, compressing = await _work_to_protect(busy, lane, agent)
@@ -79,3 +83,13 @@ async def _work_to_protect(busy: BusyHost, lane: Lane, agent: HostObject | None)
     except Exception:  # noqa: BLE001 - the host's probes may raise anything; the contract holds back then (§1.9)
         _LOG.warning("session %s: the host's probe for protected work failed", lane.key, exc_info=True)
         return None, None
+
+
+async def interrupt(busy: BusyHost, lane: Lane, lifecycle: HostObject, clock: Clock) -> None:
+    """Interrupt a lifecycle's run, also one whose agent the host is still building."""
+    while lane.open and lane.current is lifecycle:
+        agent = compat.live_agent(busy.runner, lane.key)
+        if agent is not None:
+            compat.interrupt_agent(agent)
+            return
+        await clock.sleep(AGENT_POLL)

@@ -5,12 +5,16 @@ Host modules are imported when they are needed: importing this module costs noth
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Any, cast
 
 from canon_hermes_plugin.infrastructure.hermes import compat
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import PLATFORM
 from canon_hermes_plugin.ports.host import InboundMessage, SessionSnapshot
+
+_LOG = logging.getLogger(__name__)
 
 INBOUND = "canon_inbound"
 """Key in an event's own metadata under which the admitted message travels."""
@@ -21,28 +25,38 @@ class HermesSessionContext:
 
     def snapshot(self) -> SessionSnapshot:
         try:
-            get_session_env = compat.module("gateway.session_context").get_session_env
-        except ImportError:
+            return _read(compat.module("gateway.session_context").get_session_env)
+        except Exception as error:  # noqa: BLE001 - what cannot be read is nobody's turn (interactions §2)
+            if not isinstance(error, ImportError):
+                _LOG.warning("the host's session variables cannot be read: %s", type(error).__name__)
             return SessionSnapshot()
 
-        def read(name: str) -> str | None:
-            value: object = get_session_env(f"HERMES_SESSION_{name}", "")
-            text = value.strip() if isinstance(value, str) else ""
-            return text or None
 
-        return SessionSnapshot(
-            platform=(read("PLATFORM") or "").casefold() or None,
-            conversation_id=read("CHAT_ID"),
-            user_id=read("USER_ID"),
-            user_name=read("USER_NAME"),
-            session_id=read("ID"),
-            session_key=read("KEY"),
-            message_id=read("MESSAGE_ID"),
-        )
+def _read(get_session_env: Callable[[str, str], object]) -> SessionSnapshot:
+    def read(name: str) -> str | None:
+        value = get_session_env(f"HERMES_SESSION_{name}", "")
+        text = value.strip() if isinstance(value, str) else ""
+        return text or None
+
+    return SessionSnapshot(
+        platform=(read("PLATFORM") or "").casefold() or None,
+        conversation_id=read("CHAT_ID"),
+        user_id=read("USER_ID"),
+        user_name=read("USER_NAME"),
+        session_id=read("ID"),
+        session_key=read("KEY"),
+        message_id=read("MESSAGE_ID"),
+    )
 
 
 def to_event(adapter: HostObject, message: InboundMessage) -> HostObject:
-    """Return the host's event for an admitted message (turns §1.5, §1.6)."""
+    """Return the host's event for an admitted message (turns §1.5, §1.6).
+
+    Raises:
+        ValueError: a blank conversation: the host would put every such chat into one session (field fault 22).
+    """
+    if not message.conversation_id.strip():
+        raise ValueError("a message needs a conversation id")
     base = compat.module("gateway.platforms.base")
     source = adapter.build_source(
         chat_id=message.conversation_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
@@ -38,7 +38,7 @@ class Lane:
         waiting: events that wait for their turn, oldest first.
         open: lifecycles between start and completion; more than one only across a reconnect.
         unwinding: lifecycles that completed and whose task has not ended yet.
-        starting: the event that is being handed to the host.
+        starting: the event that is being handed to the host, until its lifecycle begins.
         current: the event of the newest lifecycle.
         turn: its turn.
         interrupted: somebody interrupted it.
@@ -59,6 +59,27 @@ class Lane:
     lock: Lock = field(default_factory=Lock)
 
     @property
+    def run(self) -> HostObject | None:
+        """The event the host works on or is about to, if any."""
+        return self.current if self.open else self.starting
+
+    @property
+    def newest(self) -> HostObject | None:
+        """The event the session is busy with: what runs, or else what waits first."""
+        return self.run or (self.waiting[0] if self.waiting else None)
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation of what runs, waits or ran last."""
+        event = self.newest or self.current
+        return None if event is None else str(event.source.chat_id)
+
+    @property
+    def user_id(self) -> str | None:
+        """Whom :attr:`newest` is from."""
+        return None if self.newest is None else self.newest.source.user_id
+
+    @property
     def occupied(self) -> bool:
         """Whether something of the session runs, as far as this plugin saw it."""
         return bool(self.open or self.unwinding) or self.starting is not None
@@ -67,6 +88,42 @@ class Lane:
     def idle(self) -> bool:
         """Whether nothing runs and nothing waits."""
         return not (self.occupied or self.waiting)
+
+    def begin(self, event: HostObject) -> bool:
+        """The lifecycle of ``event`` begins; returns whether it was interrupted before it did."""
+        ended = self.starting is event and self.interrupted
+        if self.starting is event:
+            self.starting = None
+        self.open += 1
+        self.current, self.turn, self.interrupted = event, None, False
+        with self.lock:
+            self.steered.clear()
+            self.steerable = True
+        return ended
+
+    def steered_in(self) -> list[HostObject]:
+        """Take out what was steered into the run, which reads nothing any more."""
+        with self.lock:
+            self.steerable = False
+            events = list(self.steered)
+            self.steered.clear()
+        return events
+
+    def unread(self, take_leftover: Callable[[], str]) -> tuple[str, list[HostObject]]:
+        """Take out what the ended run left unread of it, and text of unknown origin before that; any thread."""
+        with self.lock:
+            self.steerable = False
+            rest, late = unread(self.steered, take_leftover())
+            del self.steered[len(self.steered) - len(late) :]
+        return rest, late
+
+    def clear(self, keep: Callable[[HostObject], bool]) -> list[HostObject]:
+        """Take out what waits but for what ``keep`` says, and return it."""
+        taken: list[HostObject] = []
+        for _ in range(len(self.waiting)):  # in place: an agent thread may put something in front meanwhile
+            event = self.waiting.popleft()
+            (self.waiting if keep(event) else taken).append(event)
+        return taken
 
 
 def unread(steered: list[HostObject], leftover: str) -> tuple[str, list[HostObject]]:
@@ -83,17 +140,6 @@ def unread(steered: list[HostObject], leftover: str) -> tuple[str, list[HostObje
     return rest, late
 
 
-def reached(lanes: Iterable[Lane], conversation_id: str, user_id: str | None) -> list[Lane]:
-    """Return the running sessions of a conversation that a signal reaches (turns §14 H29).
-
-    Canon consumed the signal, so its sender may control the runtime here. Nobody in particular (``None``: the owner, or
-    a sender without a name) reaches every run; anybody else their own runs, or every run of the conversation when they
-    have none: the host grants the same to whoever says /stop in a shared thread.
-    """
-    running = [
-        lane
-        for lane in lanes
-        if lane.current is not None and lane.open and str(lane.current.source.chat_id) == conversation_id
-    ]
-    own = [lane for lane in running if lane.current is not None and lane.current.source.user_id == user_id]
-    return own if user_id is not None and own else running
+def busy_in(lanes: Iterable[Lane], conversation_id: str) -> list[Lane]:
+    """Return the sessions of a conversation in which something runs or waits."""
+    return [lane for lane in lanes if lane.newest is not None and lane.conversation_id == conversation_id]

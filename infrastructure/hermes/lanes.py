@@ -13,16 +13,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import final
 
-from canon_hermes_plugin.domain.inbound.intents import BusyDecision
+from canon_hermes_plugin.domain.inbound.intents import MAX_WAITING, QUEUE_FULL, BusyDecision, reached
 from canon_hermes_plugin.domain.turns.model import HostText
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat, host
-from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide
+from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide, interrupt
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
-from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, reached, unread
+from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, busy_in
 from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
 from canon_hermes_plugin.ports.canon import SignalKind
 from canon_hermes_plugin.ports.errors import CanonError
@@ -31,14 +32,8 @@ from canon_hermes_plugin.ports.time import Clock, Tasks
 
 _LOG = logging.getLogger(__name__)
 
-MAX_WAITING = 32
-"""Messages that may wait in one session; the next one is refused visibly."""
-
 ENDING_COMMANDS = ("stop", "new", "reset")
 """Commands that end a session's run."""
-
-AGENT_POLL = 0.05
-"""Seconds between two looks for the agent of a run that is to be interrupted while the host still builds it."""
 
 
 @final
@@ -96,7 +91,7 @@ class HermesLanes:
             _LOG.info("message %s in %s refused: sender not allowed", message.message_id, message.conversation_id)
             return
         event = host.to_event(adapter, message)
-        lane = self._lane(self._key_of(event.source))
+        lane = self._lane(self.key_of(event))
         if host.is_command(event):
             await self._command(lane, event)
         elif self._busy(lane):
@@ -106,21 +101,26 @@ class HermesLanes:
             await self._start(lane, event)
 
     async def apply_signal(self, conversation_id: str, signal: SignalKind, user_id: str | None) -> None:
-        everyone = user_id is None or user_id == self._owner_id()
-        lanes = reached(self._lanes.values(), conversation_id, None if everyone else user_id)
+        here = busy_in(self._lanes.values(), conversation_id)
+        lanes = reached(here, lambda lane: lane.user_id, sender=user_id, owner=self._owner_id())
         _LOG.info("signal %s in %s reaches %d session(s)", signal, conversation_id, len(lanes))
         command = "/new" if signal == "new_session" else "/stop"
         for lane in lanes:
-            source = lane.current.source if lane.current is not None else None
+            run = lane.run  # before its queue is dropped, which may be all there is of it
             if signal == "stop_and_drop":
                 self.drop(lane.key)
-            if source is not None:
-                await self._command(lane, host.command_event(command, source))
+            if run is not None:
+                await self._command(lane, host.command_event(command, run.source))
             if signal == "stop_and_drop":
                 self.drop(lane.key)
         if signal == "new_session" and not lanes and user_id is not None:
-            message = InboundMessage(conversation_id, "/new", user_id=user_id, kind="command", synthetic=True)
-            await self.hand_over(message)
+            await self._renew(conversation_id, user_id)
+
+    async def _renew(self, conversation_id: str, user_id: str) -> None:
+        """Begin a user's session anew in a conversation where nothing runs."""
+        chat = await self._connected().get_chat_info(conversation_id)
+        command = InboundMessage(conversation_id, "/new", user_id=user_id, kind="command", synthetic=True)
+        await self.hand_over(replace(command, chat_kind="group") if chat["type"] == "group" else command)
 
     # --- ports.host.HostLanes ---------------------------------------------------------------------------------------
 
@@ -141,23 +141,23 @@ class HermesLanes:
 
     def busy_conversations(self) -> set[str]:
         """Return the conversations in which something runs or waits."""
-        events = (event for lane in self._lanes.values() for event in (lane.current, lane.starting, *lane.waiting))
-        return {str(event.source.chat_id) for event in events if event is not None}
+        return {name for lane in self._lanes.values() if (name := lane.conversation_id) is not None}
 
     # --- called by the adapter --------------------------------------------------------------------------------------
 
     def key_of(self, event: HostObject) -> str:
         """Return the session key of an event, by the host's own derivation."""
-        return self._key_of(event.source)
+        return host.session_key(
+            event.source,
+            per_user=self._settings.group_sessions_per_user,
+            per_thread_user=self._settings.thread_sessions_per_user,
+        )
 
     def started(self, event: HostObject) -> str:
         """The host begins to process ``event``; returns its session key."""
-        lane = self._lane(self._key_of(event.source))
-        lane.open += 1
-        lane.current, lane.turn, lane.interrupted = event, None, False
-        with lane.lock:
-            lane.steered.clear()
-            lane.steerable = True
+        lane = self._lane(self.key_of(event))
+        if lane.begin(event):
+            self._interrupt(lane)
         return lane.key
 
     def accepted(self, event: HostObject, turn: Turn) -> None:
@@ -179,10 +179,7 @@ class HermesLanes:
         """
         lane = self._lane(key)
         lane.open = max(0, lane.open - 1)
-        with lane.lock:
-            lane.steerable = False
-            events = [event, *lane.steered]
-            lane.steered.clear()
+        events = [event, *lane.steered_in()]
         task = asyncio.current_task()
         if task is None:
             self._advance(lane)
@@ -195,6 +192,7 @@ class HermesLanes:
         """Decide about an event that meets a running session; ``True`` when nothing is left for the host to do."""
         lane = self._lane(key)
         if event is lane.starting:
+            lane.starting = None
             lane.waiting.appendleft(event)
             return True
         if await self._route(lane, event):
@@ -219,11 +217,7 @@ class HermesLanes:
             return True
         if not compat.works_for(agent, host_session):
             return False
-        with lane.lock:
-            lane.steerable = False
-            leftover = compat.take_leftover_steer(agent)
-            rest, late = unread(lane.steered, leftover)
-            del lane.steered[len(lane.steered) - len(late) :]
+        rest, late = lane.unread(lambda: compat.take_leftover_steer(agent))
         if rest and lane.current is not None:
             late.insert(0, host.text_event(rest, lane.current.source))  # the host's own /steer command
         # The loop reads the queue only after this run's lifecycle ended, so a plain append is early enough.
@@ -240,10 +234,7 @@ class HermesLanes:
         lane = self._lanes.get(key)
         if lane is None:
             return 0
-        dropped: list[HostObject] = []
-        for _ in range(len(lane.waiting)):  # in place: an agent thread may put something in front meanwhile
-            event = lane.waiting.popleft()
-            (lane.waiting if host.is_synthetic(event) else dropped).append(event)
+        dropped = lane.clear(host.is_synthetic)
         self._recount(lane)
         for message in map(host.inbound_of, dropped):
             if message is not None:
@@ -270,7 +261,7 @@ class HermesLanes:
     def _steer(self, lane: Lane, event: HostObject) -> bool:
         agent = compat.live_agent(self._host.runner, lane.key)
         with lane.lock:
-            if agent is None or not lane.steerable or not compat.steer_agent(agent, event.text):
+            if agent is None or lane.interrupted or not lane.steerable or not compat.steer_agent(agent, event.text):
                 return False
             lane.steered.append(event)
         message = host.inbound_of(event)
@@ -302,26 +293,18 @@ class HermesLanes:
     async def _refuse(self, message: InboundMessage) -> None:
         if self._turns is None:
             return
-        text = f"{MAX_WAITING} messages are waiting here already. This one was not taken; please send it again later."
-        notice = HostText(message.conversation_id, text, notify=True, reply_to=message.message_id)
+        notice = HostText(message.conversation_id, QUEUE_FULL, notify=True, reply_to=message.message_id)
         ack = await self._turns.text(None, notice)
         if not ack.ok:
             _LOG.warning("the refusal of message %s was not delivered: %s", message.message_id, ack.error)
 
     def _interrupt(self, lane: Lane) -> None:
-        if not lane.open:
+        if lane.run is None:
             return
-        lane.interrupted = True
-        self._tasks.spawn(self._interrupt_run(lane, lane.current), name=f"interrupt {lane.key}")
-
-    async def _interrupt_run(self, lane: Lane, lifecycle: HostObject) -> None:
-        """Interrupt the lifecycle's run, also one whose agent the host is still building."""
-        while lane.open and lane.current is lifecycle:
-            agent = compat.live_agent(self._host.runner, lane.key)
-            if agent is not None:
-                compat.interrupt_agent(agent)
-                return
-            await self._clock.sleep(AGENT_POLL)
+        lane.interrupted = True  # one that is about to start looks for itself
+        if lane.open:
+            work = interrupt(self._host, lane, lane.current, self._clock)
+            self._tasks.spawn(work, name=f"interrupt {lane.key}")
 
     # --- starting what waits ----------------------------------------------------------------------------------------
 
@@ -346,20 +329,36 @@ class HermesLanes:
             return
         if adapter is None or compat.is_draining(self._host.runner):
             return
-        event = lane.waiting.popleft()
-        lane.starting = event
-        self._tasks.spawn(self._start(lane, event), name=f"start {lane.key}")
+        lane.starting = lane.waiting.popleft()
+        self._tasks.spawn(self._start_next(lane, lane.starting), name=f"start {lane.key}")
+
+    async def _start_next(self, lane: Lane, event: HostObject) -> None:
+        try:
+            await self._start(lane, event)
+        except CanonError:
+            lane.waiting.appendleft(event)  # the connection went away meanwhile: the next one starts it
 
     async def _start(self, lane: Lane, event: HostObject) -> None:
-        adapter = self._connected()
-        lane.starting = event
+        lane.starting, lane.interrupted = event, False
         try:
+            adapter = self._connected()
             await adapter.handle_message(event)
-        finally:
+        except BaseException:
             lane.starting = None
+            raise
         # A task cancelled before its first step reports neither start nor completion.
-        if not compat.on_owner_end(adapter, lane.key, lambda: self._advance(lane)):
+        if not compat.on_owner_end(adapter, lane.key, lambda: self._owner_ended(lane, event)):
+            lane.starting = None
             self._advance(lane)
+
+    def _owner_ended(self, lane: Lane, event: HostObject) -> None:
+        if lane.starting is event:  # somebody stopped it before it began
+            lane.starting, message = None, host.inbound_of(event)
+            if host.is_synthetic(event):
+                lane.waiting.appendleft(event)
+            elif message is not None:
+                self._shelf.dropped(message)
+        self._advance(lane)
 
     async def _command(self, lane: Lane, event: HostObject) -> None:
         """Give the host a command: it runs at once, whatever the session does, and may have ended the session's run."""
@@ -386,13 +385,6 @@ class HermesLanes:
 
     def _lane(self, key: str) -> Lane:
         return self._lanes.setdefault(key, Lane(key))
-
-    def _key_of(self, source: HostObject) -> str:
-        return host.session_key(
-            source,
-            per_user=self._settings.group_sessions_per_user,
-            per_thread_user=self._settings.thread_sessions_per_user,
-        )
 
     def _admits(self, message: InboundMessage) -> bool:
         access = self._settings.access

@@ -17,6 +17,7 @@ from canon_hermes_plugin.infrastructure.hermes.live import LIVE
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
 from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
+from canon_hermes_plugin.infrastructure.memory.session import MemorySession
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds
 from canon_hermes_plugin.infrastructure.memory.virtual_loop import LoopClock, VirtualLoop
 from canon_hermes_plugin.infrastructure.sandbox.records import SandboxIdentity
@@ -135,6 +136,7 @@ class GatewayProcess:
         self.ids = SeededIds(seed * 1009 + number)
         self.host = ScriptedHost(loop)
         self.container = PluginContainer(connection=connection(), settings=Settings())
+        session = MemorySession()
         desk = ApprovalDesk(self.disk, self.clock, self.ids, f"process-{number}")
         override(
             self.container,
@@ -147,7 +149,7 @@ class GatewayProcess:
             outbox=self.outbox,
             desk=desk,
             ledger_identity=LedgerIdentity(IDENTITY.agent_id),
-            lanes=self.host,
+            lanes=self.host.lanes,
             beat=self.container.decisions.provided.beat,
         )
         self.services = services_of(self.container)
@@ -159,7 +161,8 @@ class GatewayProcess:
                 self.container.shelf(),
                 self.services.verbosity,
                 self.services.background,
-                lambda _session: None,
+                session.bind,
+                self.container.identity().owner_id,
             )
         )
 
@@ -168,7 +171,7 @@ class GatewayProcess:
 
     async def stop(self) -> None:
         """The gateway stops in order."""
-        await self.host.stop()
+        await self.host.lanes.stop()
         await self.services.runtime.stop()
         await self.services.turns.close()
         await self.container.api().close()

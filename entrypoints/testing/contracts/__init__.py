@@ -21,6 +21,10 @@ pytest.register_assert_rewrite(
             "canon_api_driver",
             "canon_stream",
             "handlers",
+            "host",
+            "host_inbox",
+            "host_lanes",
+            "host_signals",
             "ledger",
             "media",
             "outbox",
@@ -28,6 +32,7 @@ pytest.register_assert_rewrite(
             "questions",
             "receipts",
             "registration",
+            "session",
             "silence",
             "suites",
             "time",
@@ -51,6 +56,9 @@ from canon_hermes_plugin.testing.contracts.handlers import (  # noqa: E402
     EventHandlerDriver,
     WaitingEventHandlerContract,
 )
+from canon_hermes_plugin.testing.contracts.host import HostInboxDriver, HostLanesDriver, HostTurn, TurnLog  # noqa: E402
+from canon_hermes_plugin.testing.contracts.host_inbox import HostInboxContract  # noqa: E402
+from canon_hermes_plugin.testing.contracts.host_lanes import HostLanesContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.ledger import LedgerDriver, LedgerStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.media import (  # noqa: E402
     MediaCacheContract,
@@ -74,6 +82,7 @@ from canon_hermes_plugin.testing.contracts.receipts import (  # noqa: E402
     ApprovalReceiptsDriver,
 )
 from canon_hermes_plugin.testing.contracts.registration import RegistrationContract, RegistrationDriver  # noqa: E402
+from canon_hermes_plugin.testing.contracts.session import SessionContextContract, SessionContextDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.silence import (  # noqa: E402
     SilencerContract,
     SilencerDriver,
@@ -103,8 +112,13 @@ __all__ = [
     "EagerEventHandlerContract",
     "EventHandlerContract",
     "EventHandlerDriver",
+    "HostInboxContract",
+    "HostInboxDriver",
+    "HostLanesContract",
+    "HostLanesDriver",
     "HostQuestionsContract",
     "HostQuestionsDriver",
+    "HostTurn",
     "IdSourceContract",
     "LedgerDriver",
     "LedgerStoreContract",
@@ -118,11 +132,14 @@ __all__ = [
     "ProfileStoreContract",
     "RegistrationContract",
     "RegistrationDriver",
+    "SessionContextContract",
+    "SessionContextDriver",
     "SilenceReporterContract",
     "SilenceReporterDriver",
     "SilencerContract",
     "SilencerDriver",
     "TasksContract",
+    "TurnLog",
     "WaitingEventHandlerContract",
     "on_a_loop",
 ]

@@ -9,6 +9,7 @@ from canon_hermes_plugin.ports import (
     approvals,
     canon,
     canon_stream,
+    host,
     interactions,
     media,
     outbox,
@@ -24,6 +25,8 @@ from canon_hermes_plugin.testing.contracts.handlers import (
     EventHandlerContract,
     WaitingEventHandlerContract,
 )
+from canon_hermes_plugin.testing.contracts.host_inbox import HostInboxContract
+from canon_hermes_plugin.testing.contracts.host_lanes import HostLanesContract
 from canon_hermes_plugin.testing.contracts.ledger import LedgerStoreContract
 from canon_hermes_plugin.testing.contracts.media import MediaCacheContract, MediaFetcherContract
 from canon_hermes_plugin.testing.contracts.outbox import OutboxContract
@@ -31,6 +34,7 @@ from canon_hermes_plugin.testing.contracts.profiles import PendingRegistrationsC
 from canon_hermes_plugin.testing.contracts.questions import AskingTurnContract, HostQuestionsContract
 from canon_hermes_plugin.testing.contracts.receipts import ApprovalReceiptsContract
 from canon_hermes_plugin.testing.contracts.registration import RegistrationContract
+from canon_hermes_plugin.testing.contracts.session import SessionContextContract
 from canon_hermes_plugin.testing.contracts.silence import SilencerContract, SilenceReporterContract
 from canon_hermes_plugin.testing.contracts.time import ClockContract, IdSourceContract, TasksContract
 
@@ -54,6 +58,9 @@ SUITES: Mapping[type, type[Any]] = {
     canon_stream.EagerEventHandler: EagerEventHandlerContract,
     canon_stream.EventHandler: EventHandlerContract,
     canon_stream.WaitingEventHandler: WaitingEventHandlerContract,
+    host.HostInbox: HostInboxContract,
+    host.HostLanes: HostLanesContract,
+    host.SessionContext: SessionContextContract,
     interactions.AskingTurn: AskingTurnContract,
     interactions.BriefAccess: BriefAccessContract,
     interactions.CanonAccess: CanonAccessContract,

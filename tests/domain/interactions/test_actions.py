@@ -16,6 +16,7 @@ from canon_hermes_plugin.infrastructure.memory.access import MemoryAccess
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
+from canon_hermes_plugin.infrastructure.memory.session import MemorySession
 from canon_hermes_plugin.infrastructure.memory.silence import MemorySilencer, MemorySilenceReporter, QuietTurn
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds, VirtualClock
 from canon_hermes_plugin.ports.errors import CanonApiError, CredentialsError
@@ -36,7 +37,7 @@ class Rig:
         self.clock = VirtualClock(instant=True)
         self.canon = MemoryCanon(clock=self.clock)
         self.ledger = MemoryLedger(self.clock.now_ms)
-        self.session_now = SessionSnapshot("canon", "cv", "u_77", "Dana", "s", "key", "msg_1")
+        self.session = MemorySession(SessionSnapshot("canon", "cv", "u_77", "Dana", "s", "key", "msg_1"))
         self.home: str | None = None
         self.access = MemoryAccess(self.canon)
         self.silencer, self.turn = MemorySilencer(), QuietTurn("cv")
@@ -48,7 +49,7 @@ class Rig:
         self.desk = desk
         self.actions = ToolActions(
             ActionDeps(
-                session=self,
+                session=self.session,
                 access=self.access,
                 desk=desk,
                 creation=creation,
@@ -63,9 +64,6 @@ class Rig:
 
     async def _runner(self):
         return self.actions
-
-    def snapshot(self):
-        return self.session_now
 
     async def call(self, **arguments: Any) -> dict[str, Any]:
         self.silencer.enter(self.turn)
@@ -226,7 +224,7 @@ async def test_an_input_needs_an_id(rig):
 
 
 async def test_outside_canon_the_home_channel_or_a_target_counts(rig):
-    rig.session_now = SessionSnapshot("cli", "elsewhere", "u_1")
+    rig.session.outside = SessionSnapshot("cli", "elsewhere", "u_1")
     assert "target" in (await rig.call(action="send_card", card=PLAIN_CARD))["error"]
     rig.home = "home"
     assert (await rig.call(action="send_card", card=PLAIN_CARD, cardId="a"))["conversationId"] == "home"
@@ -273,10 +271,10 @@ async def test_an_unknown_id_is_unknown_without_a_client(rig):
 async def test_i34_d22_another_conversations_turn_is_refused_before_anything_is_claimed(rig):
     asked = await rig.call(action="request_approval", question="Q?")
     before, opened = rig.ledger.document, rig.access.opened
-    rig.session_now = SessionSnapshot("canon", "cv_other", "u_77")
+    rig.session.outside = SessionSnapshot("canon", "cv_other", "u_77")
     assert (await rig.call(action="check_approval", approvalId=asked["approvalId"]))["success"] is False
     assert (rig.ledger.document, rig.access.opened) == (before, opened)
-    rig.session_now = SessionSnapshot("cli")
+    rig.session.outside = SessionSnapshot("cli")
     assert (await rig.call(action="check_approval", approvalId=asked["approvalId"]))["status"] == "pending"
 
 
@@ -330,7 +328,7 @@ async def test_no_reply_silences_then_reports_only_whether_there_was_a_reason(ri
 
 async def test_no_reply_never_silences_another_conversation(rig):
     assert (await rig.call(action="no_reply", target="cv_other"))["success"] is False
-    rig.session_now, rig.home = SessionSnapshot("cli"), "cv"
+    rig.session.outside, rig.home = SessionSnapshot("cli"), "cv"
     assert (await rig.call(action="no_reply"))["success"] is False
     assert not rig.turn.silenced
 

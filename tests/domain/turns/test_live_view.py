@@ -8,6 +8,7 @@ from canon_hermes_plugin.domain.turns.model import ToolEnd, ToolStart
 from canon_hermes_plugin.infrastructure.memory.canon import Node
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 from canon_hermes_plugin.infrastructure.memory.time import settle
+from canon_hermes_plugin.ports.host import InboundMessage
 
 
 def writes(bench):
@@ -175,10 +176,12 @@ async def test_the_close_is_published_after_the_answer_whatever_happens_meanwhil
 
 async def test_open_turns_are_published_again_with_a_fresh_queue_depth_until_they_end(bench):
     turn = await bench.open()
-    bench.lanes.depth[turn.start.session_key] = 2
+    for number in range(3):  # one runs, two wait
+        await bench.lanes.hand_over(InboundMessage(turn.conversation_id, f"text {number}"))
     await bench.clock.advance(25)
     assert bench.states == ["thinking"] * 3
     assert [publication.queue_depth for publication in bench.canon.turns] == [0, 2, 2]
+    await bench.lanes.stop()
     await bench.complete(turn)
     published = len(bench.canon.turns)
     await bench.clock.advance(60)

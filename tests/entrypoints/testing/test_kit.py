@@ -195,7 +195,7 @@ def test_a_turn_that_did_not_start_leaves_the_next_turn_alone(canon, canon_herme
     canon.says("three", by="olga")
     canon_hermes.advance(60)
     assert canon.texts() == ["three is free"]
-    assert canon_hermes.host.busy_conversations() == set(), "nobody waits for a test that gave up"
+    assert canon_hermes.host.lanes.busy_conversations() == set(), "nobody waits for a test that gave up"
 
 
 def test_a_script_that_was_written_before_belongs_to_the_turn_after_the_tests_own(canon, canon_hermes, canon_turn):

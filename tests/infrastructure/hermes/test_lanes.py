@@ -402,6 +402,45 @@ async def test_a_reconnect_keeps_what_waits(stage: Any) -> None:
     assert [message for message, _ in stage.turns.completed] == ["msg_1", "msg_2"]
 
 
+async def test_what_was_about_to_start_when_the_connection_went_away_starts_on_the_next_one(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawn = stage.tasks.spawn
+
+    def late(work: Any, *, name: str) -> None:
+        spawn(work, name=name)
+        if name.startswith("start "):
+            stage.lanes.unbind(stage.adapter)
+
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.tasks, "spawn", late)
+        agent.done.set()
+        await until(lambda: stage.lanes._adapter is None)
+        await until(lambda: stage.lanes.queue_depth(KEY) == 1)
+    stage.adapter = stage.new_adapter()
+    (await stage.running("text 2")).done.set()
+    await stage.idle()
+    assert stage.runner.runs == ["text 1", "text 2"]
+
+
+async def test_a_message_whose_task_is_cancelled_before_its_first_step_leaves_the_shelf(stage: Any) -> None:
+    await stage.say(1)
+    stage.adapter._session_tasks[KEY].cancel()
+    await until(lambda: stage.released == ["msg_1"])
+    assert stage.turns.opened == []
+
+
+async def test_a_decision_whose_task_is_cancelled_before_its_first_step_stays_to_be_told(stage: Any) -> None:
+    await stage.say(1, message_id="canon-detached-approval:a", text="wake", synthetic=True, queued=False)
+    stage.adapter._session_tasks[KEY].cancel()
+    # The command that cancelled it holds the guard; when it ends, the host starts what lies in its slot.
+    await until(lambda: KEY in stage.adapter._pending_messages)
+    assert stage.adapter._pending_messages[KEY].text == "wake"
+
+
 async def test_without_a_connection_a_hand_over_fails_so_that_the_claim_is_released(stage: Any) -> None:
     from canon_hermes_plugin.ports.errors import CanonError
 

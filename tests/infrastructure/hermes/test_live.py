@@ -12,6 +12,7 @@ from canon_hermes_plugin.domain.turns.model import TurnStart
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import live
 from canon_hermes_plugin.infrastructure.hermes.live import LiveAdapter, LiveAdapters, SilenceReport, TurnSilencer
+from canon_hermes_plugin.infrastructure.memory.session import MemorySession
 from canon_hermes_plugin.ports.errors import CanonApiError
 from canon_hermes_plugin.ports.host import SessionSnapshot
 
@@ -51,11 +52,7 @@ class Access:
         return {}
 
 
-class Session:
-    key: str | None = "key1"
-
-    def snapshot(self):
-        return SessionSnapshot("canon", "cv", session_key=self.key)
+SESSION = SessionSnapshot("canon", "cv", session_key="key1")
 
 
 def turn(name: str, key: str = "key1", conversation: str = "cv") -> Turn:
@@ -78,8 +75,8 @@ def test_only_the_calling_contexts_turn_falls_silent(adapters):
     adapters.add(adapter(turns))
     token = current_turn.set(mine)
     try:
-        assert TurnSilencer(adapters, Session()).silence("cv") is True
-        assert TurnSilencer(adapters, Session()).silence("cv_other") is False
+        assert TurnSilencer(adapters, MemorySession(SESSION)).silence("cv") is True
+        assert TurnSilencer(adapters, MemorySession(SESSION)).silence("cv_other") is False
     finally:
         current_turn.reset(token)
     assert turns.silenced == [mine]
@@ -90,7 +87,7 @@ def test_h6_a_turn_of_another_conversation_is_not_silenced_by_name(adapters):
     adapters.add(adapter(turns))
     token = current_turn.set(elsewhere)
     try:
-        assert TurnSilencer(adapters, Session()).silence("cv") is False
+        assert TurnSilencer(adapters, MemorySession(SESSION)).silence("cv") is False
     finally:
         current_turn.reset(token)
     assert turns.silenced == []
@@ -100,16 +97,16 @@ def test_without_a_context_the_session_key_names_the_turn(adapters):
     mine, other = turn("hermes-1"), turn("hermes-2", "key2")
     turns = Turns(mine, other)
     adapters.add(adapter(turns))
-    assert TurnSilencer(adapters, Session()).silence("cv") is True
+    assert TurnSilencer(adapters, MemorySession(SESSION)).silence("cv") is True
     assert turns.silenced == [mine]
 
 
 def test_a_guess_is_never_made(adapters):
     turns = Turns(turn("hermes-1"), turn("hermes-2"))
     adapters.add(adapter(turns))
-    session = Session()
+    session = MemorySession(SESSION)
     assert TurnSilencer(adapters, session).silence("cv") is False
-    session.key = None
+    session.outside = SessionSnapshot()
     assert TurnSilencer(adapters, session).silence("cv") is False
     assert TurnSilencer(LiveAdapters(), session).silence("cv") is False
     assert turns.silenced == []
