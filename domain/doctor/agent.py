@@ -1,4 +1,4 @@
-"""Judges the agent's side: credentials and their places, the environment, pending requests, the ledger, the stream.
+"""Judges the agent's side: credentials and places, environment, pending requests, the ledger, the outbox, the stream.
 
 No line carries any part of a secret (field fault 56).
 """
@@ -15,6 +15,7 @@ from canon_hermes_plugin.ports.profiles import Connection
 SETUP = "canon-hermes setup"
 _HOUR = 3600
 _QUIET = 300.0
+_STUCK = 600.0
 _PRIVATE = 0o077
 
 
@@ -51,6 +52,15 @@ class LedgerFacts:
     counts: Mapping[str, int] | None = None
     problem: str | None = None
     strays: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxFacts:
+    """The operations that wait on disk to be delivered. ``oldest`` is the age of the oldest, in seconds."""
+
+    path: str
+    count: int
+    oldest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,18 @@ def ledger_lines(facts: LedgerFacts) -> Iterator[Line]:
             "warning",
             f"{facts.strays} temporary files of a killed writer lie beside the ledger",
             "they go away when the gateway starts",
+        )
+
+
+def outbox_lines(facts: OutboxFacts) -> Iterator[Line]:
+    """Return what lies in the outbox for longer than a delivery takes; nothing when nothing does."""
+    if facts.count and facts.oldest > _STUCK:
+        hours = facts.oldest / _HOUR
+        yield Line(
+            "outbox",
+            "note",
+            f"{facts.count} undelivered answers lie in {facts.path}, the oldest for {hours:.1f} h",
+            "start the gateway with the same key: it delivers what is younger than a day; or delete them",
         )
 
 

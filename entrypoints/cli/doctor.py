@@ -25,6 +25,7 @@ from canon_hermes_plugin.domain.registration import record
 from canon_hermes_plugin.infrastructure.files.env_file import EnvFile
 from canon_hermes_plugin.infrastructure.files.ledger_health import ledger_facts
 from canon_hermes_plugin.infrastructure.files.locations import canon_paths
+from canon_hermes_plugin.infrastructure.files.outbox_health import outbox_facts
 from canon_hermes_plugin.infrastructure.files.stream_activity import StreamActivityFile
 from canon_hermes_plugin.infrastructure.hermes.config import load_settings
 from canon_hermes_plugin.infrastructure.hermes.inspection import gateway_note, install_facts
@@ -72,6 +73,7 @@ def examine(*, online: bool) -> Report:
         agent.environment_lines(connection, asyncio.run(_ask(connection)) if online and connection else None),
         _pending_lines(situation),
         agent.ledger_lines(ledger_facts(canon_paths(situation.environ).home)),
+        agent.outbox_lines(outbox_facts(canon_paths(situation.environ).home)),
         agent.stream_lines(_stream_facts(situation)),
     )
 

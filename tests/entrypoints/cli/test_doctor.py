@@ -5,11 +5,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from canon_hermes_plugin.infrastructure.files.outbox import FileOutbox
 from canon_hermes_plugin.infrastructure.hermes import inspection
 from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
+from canon_hermes_plugin.testing.contracts.outbox import entry
 
 KEY = "agk_live_S3cretPart"
 ENV = {"CANON_API_KEY": KEY, "CANON_ENVIRONMENT_ID": "canon-dev-v1", "CANON_ALLOW_ALL_USERS": "true"}
@@ -221,6 +224,19 @@ def test_a_ledger_is_counted_by_state_and_its_strays_told(doctor, tmp_path):
     _, lines = doctor(canon={"detached-approvals.json": {}})
     assert lines["ledger"]["meaning"] == "approvals ledger: empty"
     assert "1 temporary files" in lines["ledger-strays"]["meaning"]
+
+
+@pytest.mark.parametrize(("age", "told"), [(60, False), (7200, True)])
+def test_field_90_answers_that_are_stuck_in_the_outbox_are_told_without_a_word_of_them(doctor, tmp_path, age, told):
+    store = FileOutbox(tmp_path / "canon", "one")
+    store.keep_now(entry("secret"))
+    (path,) = (tmp_path / "canon" / "outbox").glob("*/*.json")
+    os.utime(path, (time.time() - age,) * 2)
+    _, lines = doctor()
+    assert ("outbox" in lines) is told
+    assert not told or "1 undelivered answers" in lines["outbox"]["meaning"]
+    assert not told or "for 2.0 h" in lines["outbox"]["meaning"]
+    assert "secret" not in str(lines)
 
 
 def test_a_pending_registration_is_told(doctor):
