@@ -149,7 +149,7 @@ class CoordinatedTurn:
     """A real turn of a real coordinator, and what it published."""
 
     def __init__(self):
-        clock = VirtualClock()
+        clock = self._clock = VirtualClock()
         self._canon = MemoryCanon(clock=clock)
         self._turns = TurnCoordinator(
             canon=self._canon,
@@ -172,8 +172,13 @@ class CoordinatedTurn:
         changes = [state == "waiting_input" for state in states if state not in {"completed", "interrupted"}]
         return [now for before, now in zip([False, *changes], changes, strict=False) if now != before]
 
+    async def shown(self):
+        await settle()
+        return len(self._canon.calls)
+
     async def end(self):
         await self._turns.complete(self._turn, "success")
+        await settle()
 
     async def close(self):
         await self._turns.close()
@@ -182,12 +187,19 @@ class CoordinatedTurn:
 class TwinTurn:
     """The twin."""
 
+    def __init__(self):
+        self.turns = []
+
     async def begin(self, responder):
         self.subject = MemoryAskingTurn(responder)
+        self.turns.append(self.subject)
         return self.subject
 
     async def waits(self):
         return self.subject.shown
+
+    async def shown(self):
+        return sum(len(turn.shown) for turn in self.turns)
 
     async def end(self):
         self.subject.over = True

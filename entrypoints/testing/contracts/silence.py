@@ -73,6 +73,8 @@ class SilencerContract(Contract[SilencerDriver]):
         await turns.begin("mine", "conv_1")
         await turns.end("mine")
         assert turns.silencer.silence("conv_1") is False
+        await asyncio.create_task(turns.begin("theirs", "conv_1"))
+        assert turns.silencer.silence("conv_1") is False
         assert turns.silenced() == []
 
     @on_a_loop
