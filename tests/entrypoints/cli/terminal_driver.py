@@ -14,28 +14,31 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Session:
-    """One run of the command line on a pseudo-terminal."""
+    """One run of the command line, or of another ``command``, on a pseudo-terminal."""
 
-    def __init__(self, *arguments, environ):
+    def __init__(
+        self, *arguments, environ, command=(sys.executable, "-m", "canon_hermes_plugin.cli"), term="xterm-256color"
+    ):
         self._master, slave = pty.openpty()
         self._seen = self.raw = ""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "canon_hermes_plugin.cli", *arguments],
+            [*command, *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**environ, "TERM": "xterm-256color", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
+            env={**environ, "TERM": term, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
             start_new_session=True,
         )
         os.close(slave)
 
     def expect(self, text, seconds=60):
-        """Read until ``text`` shows up behind everything expected before."""
+        """Read until ``text`` shows up behind everything expected before; return what stood between."""
         deadline = time.monotonic() + seconds
         while text not in self._seen:
             if not self._read(deadline - time.monotonic()):
                 raise AssertionError(f"{text!r} did not show up in:\n{self._seen}")
-        self._seen = self._seen[self._seen.index(text) + len(text) :]
+        before, self._seen = self._seen[: self._seen.index(text)], self._seen[self._seen.index(text) + len(text) :]
+        return before
 
     def type(self, line=""):
         os.write(self._master, f"{line}\n".encode())
@@ -43,6 +46,10 @@ class Session:
     def answer(self, question, line=""):
         self.expect(question)
         self.type(line)
+
+    def end_input(self):
+        """Press Ctrl-D at a question."""
+        os.write(self._master, b"\x04")
 
     def interrupt(self):
         """Press Ctrl-C; once more, like a person, when it fell between the prompt and the terminal's wait for a key."""
@@ -61,6 +68,12 @@ class Session:
                 return
             asleep = asleep + 1 if state.read_text(encoding="utf-8").rsplit(") ", 1)[1].startswith("S") else 0
             time.sleep(0.02)
+
+    def kill(self):
+        """End the program and what it started, wherever it is."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(15)
+        os.close(self._master)
 
     def end(self, seconds=60):
         """Read to the end; return the exit code and what was not expected yet."""
