@@ -11,14 +11,16 @@ import hashlib
 import os
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
 from canon_hermes_plugin import decisions as human
 from canon_hermes_plugin.domain.approvals.desk import ApprovalDesk
 from canon_hermes_plugin.domain.approvals.receipts import ApprovalReceiver, ChatFacts, ReceiverPorts
+from canon_hermes_plugin.domain.inbound.checkpoint import CheckpointKeeper
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts
-from canon_hermes_plugin.domain.inbound.service import InboundPorts, InboundService
+from canon_hermes_plugin.domain.inbound.service import InboundPorts, InboundService, InboundState
 from canon_hermes_plugin.domain.interactions.blocking import BlockingDeps, BlockingRequests
 from canon_hermes_plugin.domain.media.captures import CaptureStore
 from canon_hermes_plugin.domain.media.intake import MediaIntake
@@ -33,6 +35,7 @@ from canon_hermes_plugin.infrastructure.canon.link import CanonLink
 from canon_hermes_plugin.infrastructure.canon.media import HttpMediaFetcher
 from canon_hermes_plugin.infrastructure.canon.stream import CanonSse
 from canon_hermes_plugin.infrastructure.files.approval_store import PROCESS_ID
+from canon_hermes_plugin.infrastructure.files.checkpoint_file import FileCheckpoints
 from canon_hermes_plugin.infrastructure.files.environment_catalog import packaged_catalog
 from canon_hermes_plugin.infrastructure.files.locations import canon_paths
 from canon_hermes_plugin.infrastructure.files.outbox import FileOutbox
@@ -75,6 +78,8 @@ def _verbosity(settings: config.Settings, kind: ConversationKind) -> Verbosity:
 
 def _outbox(connection: Connection) -> FileOutbox:
     return FileOutbox(canon_paths(os.environ).home, _claim_of(connection))
+def _checkpoint_path(connection: Connection) -> Path:
+    return canon_paths(os.environ).home / "streams" / f"{_claim_of(connection)[:32]}.json"
 
 
 class PluginContainer(containers.DeclarativeContainer):
@@ -103,7 +108,12 @@ class PluginContainer(containers.DeclarativeContainer):
     desk = providers.Singleton(ApprovalDesk, ledger, clock, ids, PROCESS_ID)
 
     outbox = providers.Singleton(_outbox, connection)
-    shelf = providers.Singleton(Shelf, api, tasks, clock)
+    inbound_state = providers.Singleton(InboundState)
+    checkpoint_store = providers.Singleton(FileCheckpoints, providers.Callable(_checkpoint_path, connection))
+    checkpoints = providers.Singleton(
+        CheckpointKeeper, checkpoint_store, stream, inbound_state.provided.claims, clock, tasks
+    )
+    shelf = providers.Singleton(Shelf, api, tasks, clock, checkpoints.provided.changed)
     identity = providers.Singleton(OwnIdentity)
     lanes = providers.Singleton(HermesLanes, settings, shelf, tasks, clock, identity.provided.owner_id)
     turns = providers.Singleton(
@@ -174,7 +184,9 @@ class PluginContainer(containers.DeclarativeContainer):
             receipts=receipts,
             media=intake,
             shelf=shelf,
+            notes=checkpoints,
         ),
+        inbound_state,
     )
     runtime = providers.Singleton(
         CanonRuntime,
@@ -187,6 +199,7 @@ class PluginContainer(containers.DeclarativeContainer):
             on_status=beat,
             on_stop=decisions.provided.stop,
             on_open=turns.provided.recover,
+            places=checkpoints,
         ),
         clock,
         ids,
@@ -224,6 +237,7 @@ def services_of(container: PluginContainer) -> Services:
     """Return what an adapter works with, wired together."""
     turns, lanes, inbound = container.turns(), container.lanes(), container.inbound()
     lanes.serve(turns)
+    container.checkpoints().waiting = lanes.waiting
     HOOKS.serve(turns, lanes.run_finished)
     container.desk().identity = container.ledger_identity()
     container.receipts().describe = partial(_chat_facts, inbound.conversations)

@@ -13,6 +13,7 @@
     │   ├── EnvironmentUnreachableError  nobody answers there now; retryable
     │   ├── MediaError               an attachment could not be fetched or kept
     │   └── DeliveryError            a durable write did not settle
+    ├── CheckpointError               the place on the stream was not saved; costs nothing unless the process dies
     ├── LedgerError                   the approvals ledger cannot be read or written; fails closed
     └── OutboxError                   what is being delivered cannot be kept; it is delivered all the same
 
@@ -158,6 +159,12 @@ class DeliveryError(CanonError):
         super().__init__(message, retryable=retryable)
         self.certainty: Certainty = certainty
         self.status_code = status_code
+
+
+class CheckpointError(CanonPluginError, RuntimeError):
+    """The place on Canon's stream could not be saved for the next process; the one saved before is intact."""
+
+    code: ClassVar[str] = "checkpoint"
 
 
 class LedgerError(CanonPluginError, RuntimeError):

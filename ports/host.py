@@ -84,6 +84,10 @@ class HostInbox(Protocol):
         """
         ...
 
+    def waiting(self) -> frozenset[str]:
+        """Return the ids of the messages that were taken and whose turn has not begun yet."""
+        ...
+
 
 class HostLanes(Protocol):
     """What a turn needs to know and steer about its host session. Synchronous, called on the gateway loop."""

@@ -7,6 +7,7 @@ the ids stand for: event ids of the stream and message ids share this one rule.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import final
 
 WINDOW = 1024
@@ -24,6 +25,7 @@ class Claims:
         self._working: set[str] = set()
         self._done: set[str] = set()
         self._order: deque[str] = deque()
+        self._total = 0
 
     def known(self, key: str) -> bool:
         """Whether ``key`` is in work or was committed: a duplicate."""
@@ -46,6 +48,7 @@ class Claims:
             self._working.discard(key)
         if key in self._done:
             return
+        self._total += 1
         self._done.add(key)
         self._order.append(key)
         if len(self._order) > self._capacity:
@@ -58,6 +61,21 @@ class Claims:
     def committed(self, key: str) -> bool:
         """Whether ``key`` was committed and is still remembered."""
         return key in self._done
+
+    def remember(self, keys: Iterable[str]) -> None:
+        """Commit ids that were committed elsewhere, oldest first."""
+        for key in keys:
+            self.commit(key)
+
+    @property
+    def recent(self) -> tuple[str, ...]:
+        """The committed ids that are remembered, oldest first."""
+        return tuple(self._order)
+
+    @property
+    def total(self) -> int:
+        """How many ids were committed so far."""
+        return self._total
 
     @property
     def working(self) -> int:

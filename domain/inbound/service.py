@@ -56,6 +56,28 @@ class MessageShelf(Protocol):
         ...
 
 
+class Notes(Protocol):
+    """Told what becomes of messages, for the next process to know."""
+
+    def taking(self, message_id: str) -> None:
+        """A message is about to be handed over."""
+        ...
+
+    def changed(self) -> None:
+        """It was, or it is known that it never will be."""
+        ...
+
+
+class _NoNotes:
+    """Nobody wants to know."""
+
+    def taking(self, message_id: str) -> None:
+        return
+
+    def changed(self) -> None:
+        return
+
+
 @dataclass(frozen=True, slots=True)
 class InboundPorts:
     """What the service speaks to.
@@ -68,6 +90,7 @@ class InboundPorts:
         receipts: looks at approval receipts.
         media: takes attachments in.
         shelf: told about messages that were stopped before they started.
+        notes: told what becomes of messages.
     """
 
     inbox: HostInbox
@@ -77,6 +100,7 @@ class InboundPorts:
     receipts: ApprovalReceipts
     media: MediaIntake
     shelf: MessageShelf
+    notes: Notes = field(default_factory=_NoNotes)
 
 
 @dataclass(slots=True)
@@ -198,6 +222,8 @@ class InboundService:
         claims, message_id = self._state.claims, screened.message_id
         if message_id is not None and not claims.claim(message_id):
             return
+        if message_id is not None:
+            self._ports.notes.taking(message_id)
         try:
             self._state.conversations.learn(screened.conversation_id, payload)
             outcome = decide(screened)
@@ -209,6 +235,7 @@ class InboundService:
             raise
         if message_id is not None:
             claims.commit(message_id)
+            self._ports.notes.changed()
 
     async def _prepare(self, screened: Screened, admitted: Admit) -> None:
         """Hand a message over, unless somebody stops it before it is ready (H29)."""

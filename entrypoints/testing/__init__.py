@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
     from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
     from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
+    from canon_hermes_plugin.infrastructure.memory.checkpoints import MemoryCheckpoints
     from canon_hermes_plugin.infrastructure.memory.faults import Fault
     from canon_hermes_plugin.infrastructure.memory.handler import (
         MemoryEagerHandler,
@@ -68,6 +69,7 @@ __all__ = [
     "MemoryCanonStream",
     "MemoryEagerHandler",
     "MemoryHandler",
+    "MemoryCheckpoints",
     "MemoryLanes",
     "MemoryLedger",
     "MemoryMediaCache",
@@ -101,6 +103,7 @@ _HOMES = {
     "infrastructure.memory.approval_store": ("MemoryLedger",),
     "infrastructure.memory.canon": ("MemoryCanon",),
     "infrastructure.memory.canon_stream": ("MemoryCanonStream",),
+    "infrastructure.memory.checkpoints": ("MemoryCheckpoints",),
     "infrastructure.memory.faults": ("Fault",),
     "infrastructure.memory.access": ("MemoryAccess",),
     "infrastructure.memory.handler": (

@@ -15,6 +15,7 @@ from canon_hermes_plugin.infrastructure.memory.access import MemoryAccess
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
+from canon_hermes_plugin.infrastructure.memory.checkpoints import MemoryCheckpoints
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
 from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.questions import MemoryQuestions
@@ -89,6 +90,7 @@ class CanonHermes:
             media_cache=self.files,
             ledger=self.ledger,
             outbox=self.outbox,
+            checkpoint_store=MemoryCheckpoints(),
             ledger_identity=LedgerIdentity(AGENT.agent_id),
             questions=self.questions,
             lanes=self.host.lanes,

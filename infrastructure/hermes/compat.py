@@ -192,6 +192,11 @@ def fill_slot(adapter: HostObject, key: str, event: HostObject) -> bool:
     return True
 
 
+def peek_slot(adapter: HostObject, key: str) -> HostObject | None:
+    """Return what lies in the session's "next" slot and leave it there."""
+    return _table(adapter, "_pending_messages").get(key)
+
+
 def take_slot(adapter: HostObject, key: str) -> HostObject | None:
     """Take what lies in the session's "next" slot."""
     return _table(adapter, "_pending_messages").pop(key, None)

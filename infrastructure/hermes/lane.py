@@ -143,3 +143,9 @@ def unread(steered: list[HostObject], leftover: str) -> tuple[str, list[HostObje
 def busy_in(lanes: Iterable[Lane], conversation_id: str) -> list[Lane]:
     """Return the sessions of a conversation in which something runs or waits."""
     return [lane for lane in lanes if lane.newest is not None and lane.conversation_id == conversation_id]
+
+
+def waiting_in(lanes: Iterable[Lane]) -> list[HostObject]:
+    """Return the events that were taken and whose turn has not begun: those that wait, start, or are being opened."""
+    opening = (lane.current for lane in lanes if lane.open and lane.turn is None)
+    return [event for event in (*opening, *(e for lane in lanes for e in (lane.starting, *lane.waiting))) if event]

@@ -23,7 +23,7 @@ from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide, interrupt
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
-from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, busy_in
+from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, busy_in, waiting_in
 from canon_hermes_plugin.infrastructure.hermes.shelf import Shelf
 from canon_hermes_plugin.ports.canon import SignalKind
 from canon_hermes_plugin.ports.errors import CanonError
@@ -121,6 +121,11 @@ class HermesLanes:
         chat = await self._connected().get_chat_info(conversation_id)
         command = InboundMessage(conversation_id, "/new", user_id=user_id, kind="command", synthetic=True)
         await self.hand_over(replace(command, chat_kind="group") if chat["type"] == "group" else command)
+
+    def waiting(self) -> frozenset[str]:
+        slots = (compat.peek_slot(self._adapter, key) for key in self._lanes) if self._adapter is not None else ()
+        messages = map(host.inbound_of, (*waiting_in(list(self._lanes.values())), *slots))
+        return frozenset(message.message_id for message in messages if message is not None and message.message_id)
 
     # --- ports.host.HostLanes ---------------------------------------------------------------------------------------
 

@@ -27,6 +27,10 @@ SIGNALS_EVERY = 15.0
 """Seconds between two signal polls; the stream's push is the usual way (turns §2.6)."""
 SIGNALS_AT_ONCE = 4
 """Conversations polled side by side."""
+PLACE_EVERY = 30.0
+"""Seconds between two saves of the place on the stream besides those that messages cause."""
+FIRST_PLACE_EVERY = 1.0
+"""Seconds between two looks for the place while none is known."""
 CONNECT_PATIENCE = 8.0
 """Seconds the host's ``connect`` waits for Canon before the work goes on in the background; the host waits 30."""
 
@@ -53,6 +57,18 @@ class Listener(EventHandler, Protocol):
         ...
 
 
+class Places(Protocol):
+    """Keeps the place on the stream for the next process. Neither method raises."""
+
+    async def restore(self) -> None:
+        """Read on where the last process left off; only the first call does anything."""
+        ...
+
+    async def save(self) -> None:
+        """Save the present place."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Links:
     """Canon's two sides and what listens to them.
@@ -66,6 +82,7 @@ class Links:
         on_status: runs before each status publication, for example the scan of approval receipts.
         on_stop: runs when the connection ends; idempotent.
         on_open: runs whenever Canon has accepted the key, before anything is heard; returns at once.
+        places: keeps the place on the stream.
     """
 
     api: CanonApi
@@ -75,6 +92,7 @@ class Links:
     on_status: Callable[[], Awaitable[None]]
     on_stop: Callable[[], Awaitable[None]]
     on_open: Callable[[], None]
+    places: Places
 
 
 @dataclass(slots=True)
@@ -156,6 +174,8 @@ class CanonRuntime:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
+        if self._proven:
+            await self._links.places.save()
         await self._links.on_stop()
         # Last: what ended above may still have spoken. The next start opens a new pool (turns §11.4).
         await self._links.api.close()
@@ -181,6 +201,7 @@ class CanonRuntime:
         self._identity.known = identity
         self._links.listener.adopt_identity(identity)
         await self._links.listener.refresh_conversations()
+        await self._links.places.restore()
         _LOG.info("connected as agent %s", identity.agent_id)
         self._proven = True
 
@@ -197,6 +218,7 @@ class CanonRuntime:
         self._run(self._read_stream(), "canon stream")
         self._run(self._publish_status(), "canon status")
         self._run(self._poll_signals(), "canon signals")
+        self._run(self._keep_place(), "canon place")
 
     async def _read_stream(self) -> None:
         try:
@@ -228,6 +250,14 @@ class CanonRuntime:
             busy = dict.fromkeys((*self._links.busy_conversations(), *self._links.listener.preparing()))
             await asyncio.gather(*(poll(conversation_id) for conversation_id in busy))
             await self._clock.sleep(SIGNALS_EVERY)
+
+    async def _keep_place(self) -> None:
+        """Note that Canon was heard of, whether or not anybody writes; a new agent's very first place at once."""
+        while True:
+            known = self._links.stream.health().cursor is not None
+            if known:
+                await self._links.places.save()
+            await self._clock.sleep(PLACE_EVERY if known else FIRST_PLACE_EVERY)
 
     def _give_up(self, error: CanonError) -> None:
         _LOG.error("Canon refuses this agent: %s", error)

@@ -6,6 +6,7 @@ Decides when to try again; refuses to know why a message left the shelf. Nothing
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import final
 
 from canon_hermes_plugin.ports.canon import DispositionPort
@@ -19,6 +20,10 @@ RETRY_AFTER = (2.0, 8.0, 30.0)
 """Seconds before each further attempt to release one message."""
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 @final
 class Shelf:
     """Releases queued messages and marks conversations as read.
@@ -27,19 +32,25 @@ class Shelf:
         port: Canon's dispositions.
         tasks: owns the background work.
         clock: spends the pauses.
+        changed: called whenever a message began or was dropped.
     """
 
-    def __init__(self, port: DispositionPort, tasks: Tasks, clock: Clock) -> None:
+    def __init__(
+        self, port: DispositionPort, tasks: Tasks, clock: Clock, changed: Callable[[], None] = _nothing
+    ) -> None:
         self._port = port
         self._tasks = tasks
         self._clock = clock
+        self._changed = changed
 
     def started(self, message: InboundMessage) -> None:
         """The message is being worked on: in its own turn, or steered into a running one."""
+        self._changed()
         self._tasks.spawn(self._settle(message), name=f"accept {message.message_id}")
 
     def dropped(self, message: InboundMessage) -> None:
         """The message will never be worked on: somebody dropped the queue, or it was full."""
+        self._changed()
         self._tasks.spawn(self._settle(message), name=f"drop {message.message_id}")
 
     async def _settle(self, message: InboundMessage) -> None:

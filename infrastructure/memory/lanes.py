@@ -35,12 +35,14 @@ class Run:
         session_key: the session's routing key.
         message: what the turn is about.
         interrupted: somebody ended it.
+        begun: the agent's part began.
     """
 
     def __init__(self, session_key: str, message: InboundMessage) -> None:
         self.session_key = session_key
         self.message = message
         self.interrupted = False
+        self.begun = False
         self._playing: asyncio.Task[Any] | None = None
 
     @property
@@ -55,6 +57,7 @@ class Run:
             InterruptedRunError: it was ended, perhaps before it began.
         """
         task = self._playing = asyncio.current_task()
+        self.begun = True
         try:
             await (_broken_off(work) if self.interrupted else work)
         except asyncio.CancelledError:
@@ -159,10 +162,9 @@ class MemoryLanes:
         self._connected = False
 
     async def stop(self) -> None:
-        """End every running turn as cancelled and forget what waits, as a stopping gateway does."""
+        """End every running turn as cancelled and start nothing any more, as a stopping gateway does."""
+        self.disconnect()
         tasks = [session.task for session in self._sessions.values() if session.task is not None]
-        for session in self._sessions.values():
-            session.waiting.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -208,6 +210,12 @@ class MemoryLanes:
         if signal == "new_session" and not sessions and user_id is not None:
             kind: Literal["group", "direct"] = "group" if conversation_id in self._groups else "direct"
             self.renewed.append(host_session_key(conversation_id, kind, user_id, per_user=self.per_user))
+
+    def waiting(self) -> frozenset[str]:
+        waiting = (message for session in self._sessions.values() for message in session.waiting)
+        runs = (session.run for session in self._sessions.values())
+        unbegun = (run.message for run in runs if run is not None and not run.begun)
+        return frozenset(message.message_id for message in (*waiting, *unbegun) if message.message_id)
 
     # --- ports.host.HostLanes ---------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from canon_hermes_plugin.infrastructure.canon.link import CanonLink
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.live import LIVE
 from canon_hermes_plugin.infrastructure.memory.approval_store import MemoryLedger
+from canon_hermes_plugin.infrastructure.memory.checkpoints import MemoryCheckpoints
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaCache, MemoryMediaFetcher
 from canon_hermes_plugin.infrastructure.memory.outbox import MemoryOutbox
 from canon_hermes_plugin.infrastructure.memory.session import MemorySession
@@ -39,10 +40,11 @@ def connection() -> Connection:
 
 
 class Disk:
-    """The ledger's document on a disk that fails, before or after it keeps the bytes."""
+    """The ledger's document and the checkpoint, on a disk that fails, before or after it keeps the bytes."""
 
     def __init__(self, now_ms: Callable[[], int], rng: random.Random) -> None:
         self._ledger = MemoryLedger(now_ms)
+        self.checkpoints = MemoryCheckpoints()
         self._rng = rng
         self.trouble = 0.0
         self.seen: set[str] = set()
@@ -124,6 +126,14 @@ class DiskOfProcess:
     async def tidy(self):
         return
 
+    async def load(self):
+        return await self._disk.checkpoints.load()
+
+    async def save(self, checkpoint):
+        await asyncio.sleep(0)
+        if not self.dead:
+            await self._disk.checkpoints.save(checkpoint)
+
 
 class GatewayProcess:
     """The plugin in one process."""
@@ -147,6 +157,7 @@ class GatewayProcess:
             media_cache=MemoryMediaCache(),
             ledger=self.disk,
             outbox=self.outbox,
+            checkpoint_store=self.disk,
             desk=desk,
             ledger_identity=LedgerIdentity(IDENTITY.agent_id),
             lanes=self.host.lanes,
@@ -184,6 +195,7 @@ class GatewayProcess:
     async def kill(self, mine: set[asyncio.Task[object]]) -> None:
         """Power is lost: nothing the process still tries reaches anybody."""
         self.network.cut = self.disk.dead = self.outbox.dead = True
+        self.host.halt()
         LIVE.remove(self.container.live_adapter())
         for task in mine:
             task.cancel()

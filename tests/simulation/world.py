@@ -166,8 +166,8 @@ class World:
     # --- people -----------------------------------------------------------------------------------------------------
 
     async def _speak(self) -> None:
-        # What is said before the first connection knows its place is not for it.
-        while self.processes[-1].container.stream().health().cursor is None:
+        # What is said before the first process knows and noted its place is not for it.
+        while self.disk.checkpoints.saved is None:
             await asyncio.sleep(0.1)
         for number in range(self.rng.randint(3, 9)):
             await asyncio.sleep(self.rng.uniform(0, 18))
@@ -310,7 +310,7 @@ class World:
             if not message.synthetic
         )
         self.findings += [f"message {key} became {count} turns" for key, count in taken.items() if count > 1]
-        if self.deaths == 0 and not any(act.intent == "stop" for act in self.acts):
+        if not any(act.intent == "stop" for act in self.acts):
             lost = [act.message_id for act in self.acts if act.message_id not in taken]
             self.findings += [f"message {key} became no turn" for key in lost]
 

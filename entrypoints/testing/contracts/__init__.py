@@ -20,6 +20,7 @@ pytest.register_assert_rewrite(
             "canon_api",
             "canon_api_driver",
             "canon_stream",
+            "checkpoints",
             "handlers",
             "host",
             "host_inbox",
@@ -59,6 +60,7 @@ from canon_hermes_plugin.testing.contracts.handlers import (  # noqa: E402
 from canon_hermes_plugin.testing.contracts.host import HostInboxDriver, HostLanesDriver, HostTurn, TurnLog  # noqa: E402
 from canon_hermes_plugin.testing.contracts.host_inbox import HostInboxContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.host_lanes import HostLanesContract  # noqa: E402
+from canon_hermes_plugin.testing.contracts.checkpoints import CheckpointDriver, CheckpointStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.ledger import LedgerDriver, LedgerStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.media import (  # noqa: E402
     MediaCacheContract,
@@ -106,6 +108,8 @@ __all__ = [
     "CanonApiDriver",
     "CanonStreamContract",
     "CanonStreamDriver",
+    "CheckpointDriver",
+    "CheckpointStoreContract",
     "ClockContract",
     "Contract",
     "Driver",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -342,3 +343,36 @@ async def test_an_agent_gives_no_commands(text: str) -> None:
     (message,) = world.messages
     assert message.kind == "text"
     assert message.text == f"[agent message] {text}"
+
+
+class Noting:
+    """Writes down what the next process would be told, in order with everything else."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def taking(self, message_id: str) -> None:
+        self._world.order.append(f"taking {message_id}")
+
+    def changed(self) -> None:
+        claims = self._world.service._state.claims
+        self._world.order.append(f"changed, done: {list(claims.recent)}")
+
+
+async def test_a_message_is_noted_before_it_is_handed_over_and_when_that_is_done() -> None:
+    world = World()
+    world.service = InboundService(replace(world.service._ports, notes=Noting(world)))
+    world.service.adopt_identity(AgentIdentity("me", "owner", "Otto"))
+    await world.message(id="m1")
+    assert world.order == ["taking m1", "hand_over", "changed, done: ['m1']"]
+
+
+async def test_a_message_whose_hand_over_fails_is_not_noted_as_done() -> None:
+    world = World()
+    world.service = InboundService(replace(world.service._ports, notes=Noting(world)))
+    world.failures = [CanonTransportError("away", executed=False)]
+    with pytest.raises(CanonTransportError):
+        await world.message(id="m1")
+    assert world.order == ["taking m1", "hand_over"]
+    await world.message(id="m1")
+    assert world.order[2:] == ["taking m1", "hand_over", "changed, done: ['m1']"]

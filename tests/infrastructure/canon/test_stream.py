@@ -126,10 +126,17 @@ async def test_a_reconnect_asks_after_the_last_event_that_was_handed_over(play, 
     assert [event.event_id for event in handler.taken] == ["e1", "e2", "e3"]
 
 
-async def test_field_67_nothing_is_asked_for_that_happened_before_this_process(play):
-    _, server, _, _ = play([None])
+async def test_field_67_nothing_is_asked_for_that_happened_before_this_process_unless_it_is_told_a_place(play, clock):
+    stream, server, _, running = play([None], [None])
     await settle()
-    assert server.cursors() == [None]
+    await stream.stop()
+    await running
+    stream.set_cursor("e41")
+    again = asyncio.ensure_future(stream.run(Handler()))
+    await settle()
+    assert server.cursors() == [None, "e41"]
+    await stream.stop()
+    await again
 
 
 async def test_field_63_an_event_that_could_not_be_handed_over_is_asked_for_again(play, clock):

@@ -482,3 +482,57 @@ async def test_only_a_person_answers_what_the_host_asks(stage: Any, monkeypatch:
             await stage.say(4, text="yes")
     assert stage.lanes.queue_depth(KEY) == 4
     assert answers == ["yes", "yes"]
+
+
+async def test_what_waits_is_named_until_its_turn_begins_or_it_is_dropped(stage):
+    assert stage.lanes.waiting() == frozenset()
+    await stage.say(1)
+    first = await stage.running("text 1")
+    assert stage.lanes.waiting() == frozenset()
+    await stage.say(2)
+    await stage.say(3)
+    await stage.say(4, conversation_id="c2")
+    await stage.running("text 4", "agent:main:canon:dm:c2")
+    assert stage.lanes.waiting() == {"msg_2", "msg_3"}
+    first.done.set()
+    await stage.running("text 2")
+    assert stage.lanes.waiting() == {"msg_3"}
+    stage.lanes.drop("agent:main:canon:dm:c1")
+    assert stage.lanes.waiting() == frozenset()
+
+
+async def test_a_message_counts_as_waiting_until_the_host_says_that_it_began(stage, monkeypatch):
+    """A process killed in between must get it again."""
+    opening = asyncio.Event()
+    open_turn = stage.turns.open
+
+    async def slowly(start):
+        await opening.wait()
+        return await open_turn(start)
+
+    monkeypatch.setattr(stage.turns, "open", slowly)
+    await stage.say(1)
+    assert stage.lanes.waiting() == {"msg_1"}
+    opening.set()
+    await stage.running("text 1")
+    assert stage.lanes.waiting() == frozenset()
+
+
+async def test_a_message_that_the_host_refuses_to_take_does_not_wait(stage, monkeypatch):
+    async def broken(event):
+        raise OSError("the host is ill")
+
+    monkeypatch.setattr(stage.adapter, "handle_message", broken)
+    with pytest.raises(OSError, match="the host is ill"):
+        await stage.say(1)
+    assert stage.lanes.waiting() == frozenset()
+
+
+async def test_a_message_that_waits_without_a_connection_is_named(stage):
+    await stage.say(1)
+    first = await stage.running("text 1")
+    await stage.say(2)
+    stage.lanes.unbind(stage.adapter)
+    first.done.set()
+    await until(lambda: stage.turns.completed)
+    assert stage.lanes.waiting() == {"msg_2"}

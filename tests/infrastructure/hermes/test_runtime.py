@@ -13,7 +13,7 @@ from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonSt
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds, VirtualClock
 from canon_hermes_plugin.ports.canon import AgentIdentity
-from canon_hermes_plugin.ports.canon_stream import StreamEvent
+from canon_hermes_plugin.ports.canon_stream import StreamEvent, StreamState
 from canon_hermes_plugin.ports.errors import CanonError, CanonTransportError, LedgerError
 
 
@@ -64,9 +64,10 @@ class World:
         self.beat_fails: Exception | None = None
         self.stopped = 0
         self.opened: list[bool] = []
+        self.places: list[str] = []
         self.gave_up: list[CanonError] = []
         self.runtime = CanonRuntime(
-            Links(self.canon, self.stream, self.listener, lambda: self.busy, self.beat, self.stop, self.opening),
+            Links(self.canon, self.stream, self.listener, lambda: self.busy, self.beat, self.stop, self.opening, self),
             self.clock,
             SeededIds(1),
             self.identity,
@@ -82,6 +83,12 @@ class World:
 
     def opening(self) -> None:
         self.opened.append(self.runtime.proven)
+
+    async def restore(self) -> None:
+        self.places.append(f"restore before run: {self.stream.health().state is not StreamState.LIVE}")
+
+    async def save(self) -> None:
+        self.places.append("save")
 
     async def start(self) -> None:
         await self.runtime.start(self, self.gave_up.append)
@@ -120,6 +127,24 @@ async def test_connecting_proves_identifies_and_listens(world: World) -> None:
     world.stream.emit(StreamEvent("message.created", {"x": 1}, "e1"))
     await world.clock.advance(0)
     assert [event.event_id for event in world.listener.events] == ["e1"]
+
+
+async def test_the_place_on_the_stream_is_taken_up_before_reading_and_kept_while_reading(world: World) -> None:
+    await world.start()
+    await world.clock.advance(5)
+    assert world.places == ["restore before run: True"]
+    world.stream.emit(StreamEvent("connected", {}, "e1"))
+    await world.clock.advance(1)
+    assert world.places == ["restore before run: True", "save"]
+    await world.clock.advance(60)
+    assert world.places.count("save") == 3
+    await world.runtime.stop()
+    assert world.places.count("save") == 4
+
+
+async def test_a_runtime_that_never_proved_anything_keeps_no_place(world: World) -> None:
+    await world.runtime.stop()
+    assert world.places == []
 
 
 async def test_status_is_published_at_once_and_every_30_seconds(world: World) -> None:

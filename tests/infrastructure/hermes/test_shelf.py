@@ -62,3 +62,13 @@ async def test_releases_are_tried_again_after_2_8_and_30_seconds(
     assert port.read == ["c1"]
     gave_up = [record for record in caplog.records if "queued shelf" in record.getMessage()]
     assert len(gave_up) == (1 if failures > 3 else 0)
+
+
+async def test_whatever_becomes_of_a_message_is_told_at_once() -> None:
+    told: list[str] = []
+    tasks = BackgroundTasks()
+    shelf = Shelf(MemoryCanon(), tasks, VirtualClock(), lambda: told.append("changed"))
+    shelf.started(message())
+    shelf.dropped(message(queued=False))
+    assert told == ["changed", "changed"]
+    await tasks.drain(1)

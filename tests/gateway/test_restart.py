@@ -1,0 +1,121 @@
+"""What people wrote while the gateway was busy, stopping, dead or starting: all of it is answered, nothing twice."""
+
+import json
+import time
+
+import pytest
+from canon_hermes_plugin.infrastructure.sandbox.model import Gate
+from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
+
+pytestmark = pytest.mark.gateway
+
+
+@pytest.fixture
+def own_canon():
+    """A Canon of this test alone: its gateway must not answer for others."""
+    with LoopbackCanon() as running:
+        yield running
+
+
+@pytest.fixture
+def chat(new_gateway, own_canon):
+    chat = new_gateway(canon=own_canon)
+    yield chat
+    chat.gateway.close()
+
+
+def checkpoint(chat):
+    """The file in which the gateway keeps its place on the stream."""
+    (found,) = (chat.gateway.canon_home / "streams").glob("*.json")
+    return found
+
+
+def saved(chat, message_id):
+    """Wait until the gateway noted that a message began."""
+    deadline = time.monotonic() + 20
+    while message_id not in json.loads(checkpoint(chat).read_bytes())["done"]:
+        assert time.monotonic() < deadline, "the place on the stream was not saved"
+        time.sleep(0.02)
+
+
+def answers(canon, conversation):
+    """The model's answers; the host greets a conversation that it restored, too (hermes-host §4.7)."""
+    return [message.text for message in canon.finals(conversation) if message.text.startswith("Answer")]
+
+
+def ask(chat, conversation, words):
+    """Say ``words`` and wait for their answer and the end of its turn."""
+    before = answers(chat.canon, conversation)
+    chat.canon.say(conversation, "user_dana", words)
+    chat.wait(lambda canon: answers(canon, conversation) != before or None, 60, f"{words!r} is not answered")
+    chat.settled(conversation)
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_what_waited_and_what_was_written_meanwhile_is_answered_once_after_a_restart(chat, own_canon, model, end):
+    conversation, other = chat.direct(), chat.direct("user_erin")
+    gate = Gate()
+    model.script("first", ["Half of an ans", gate, "wer."])
+    for words in ("second", "third", "fourth", "elsewhere"):
+        model.script(words, [f"Answer {words}."])
+    first = own_canon.say(conversation, "user_dana", "first")
+    gate.wait_reached()
+    saved(chat, first)
+    waited = [own_canon.say(conversation, "user_dana", words) for words in ("second", "third")]
+    chat.wait(lambda c: any(turn.get("queueDepth") == 2 for turn in c.logs.turns) or None, 20, "nothing waits")
+    getattr(chat.gateway, end)()
+    gate.open()
+    own_canon.say(conversation, "user_dana", "fourth")
+    own_canon.say(other, "user_erin", "elsewhere")
+    chat.gateway.restart()
+    chat.wait(lambda c: "Answer fourth." in answers(c, conversation) or None, 90, "not all is answered")
+    chat.wait(lambda c: answers(c, other) or None, 30, "another conversation is not answered")
+    chat.settled(conversation)
+    assert answers(own_canon, conversation) == ["Answer second.", "Answer third.", "Answer fourth."]
+    assert answers(own_canon, other) == ["Answer elsewhere."]
+    replied = [message.fields.get("replyTo") for message in own_canon.finals(conversation)]
+    assert [item for item in replied if item in waited] == waited
+
+
+def test_field_65_what_was_answered_is_not_answered_again_after_a_restart(chat, own_canon, model):
+    conversation = chat.direct()
+    for words in ("hello", "again"):
+        model.script(words, [f"Answer {words}."])
+    ask(chat, conversation, "hello")
+    for _ in range(2):
+        chat.gateway.kill()
+        chat.gateway.restart()
+        chat.wait_connected()
+    ask(chat, conversation, "again")
+    assert answers(own_canon, conversation) == ["Answer hello.", "Answer again."]
+
+
+def test_field_67_what_is_older_than_an_hour_is_told_and_not_answered(chat, own_canon, model):
+    conversation = chat.direct()
+    for words in ("hello", "long ago", "now"):
+        model.script(words, [f"Answer {words}."])
+    ask(chat, conversation, "hello")
+    chat.gateway.stop()
+    own_canon.say(conversation, "user_dana", "long ago")
+    file = checkpoint(chat)
+    document = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**document, "heardAt": document["heardAt"] - 3_700_000}), encoding="utf-8")
+    chat.gateway.restart()
+    chat.wait_connected()
+    ask(chat, conversation, "now")
+    assert answers(own_canon, conversation) == ["Answer hello.", "Answer now."]
+    assert "what was written meanwhile is not answered" in chat.gateway.full_log()
+
+
+def test_a_place_that_cannot_be_read_costs_only_what_was_missed(chat, own_canon, model):
+    conversation = chat.direct()
+    for words in ("hello", "still"):
+        model.script(words, [f"Answer {words}."])
+    ask(chat, conversation, "hello")
+    chat.gateway.kill()
+    checkpoint(chat).write_bytes(b'{"cursor": ')
+    chat.gateway.restart()
+    chat.wait_connected()
+    ask(chat, conversation, "still")
+    assert answers(own_canon, conversation) == ["Answer hello.", "Answer still."]
+    assert "is not usable" in chat.gateway.full_log()
