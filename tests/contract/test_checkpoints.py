@@ -108,6 +108,16 @@ async def test_nobody_else_may_read_it(tmp_path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+async def test_what_a_killed_writer_left_behind_is_removed(tmp_path):
+    path = tmp_path / "a.json"
+    await FileCheckpoints(path).save(FIRST)
+    left = tmp_path / ".a.json.1.abc.tmp"
+    left.write_bytes(b"{")
+    os.utime(left, (0, 0))
+    assert await FileCheckpoints(path).load() == FIRST
+    assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
+
+
 WRITER = """
 import asyncio, itertools, sys
 from pathlib import Path

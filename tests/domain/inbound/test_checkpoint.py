@@ -127,6 +127,22 @@ async def test_a_message_that_was_being_prepared_comes_back(world):
     await asyncio.gather(first.end(), second.end())
 
 
+async def test_a_place_noted_while_a_message_was_being_prepared_is_kept_while_it_waits(world):
+    first = world.process()
+    await first.read(world.event("connected"))
+    world.event()
+    first.claims.claim("m2")
+    first.keeper.taking("m2")
+    await first.tasks.drain(1)
+    await first.read(world.event("connected"))  # another conversation goes on meanwhile
+    first.claims.commit("m2")
+    first.waiting.add("m2")
+    await first.keeper.save()
+    assert world.store.saved is not None
+    assert world.store.saved.cursor == "e1"
+    await first.end()
+
+
 async def test_the_place_moves_on_when_the_waiting_message_begins(world):
     first = world.process()
     await first.read(world.event("connected"), world.event(), world.event("connected"))
