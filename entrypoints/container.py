@@ -78,6 +78,8 @@ def _verbosity(settings: config.Settings, kind: ConversationKind) -> Verbosity:
 
 def _outbox(connection: Connection) -> FileOutbox:
     return FileOutbox(canon_paths(os.environ).home, _claim_of(connection))
+
+
 def _checkpoint_path(connection: Connection) -> Path:
     return canon_paths(os.environ).home / "streams" / f"{_claim_of(connection)[:32]}.json"
 

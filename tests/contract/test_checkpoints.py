@@ -50,6 +50,8 @@ class Twin:
 
 
 class TestFile(CheckpointStoreContract):
+    subject = FileCheckpoints
+
     @pytest.fixture(autouse=True)
     def patch(self, monkeypatch):
         self.monkeypatch = monkeypatch
@@ -59,6 +61,8 @@ class TestFile(CheckpointStoreContract):
 
 
 class TestMemory(CheckpointStoreContract):
+    subject = MemoryCheckpoints
+
     def factory(self, tmp_path):
         return Twin()
 

@@ -51,6 +51,7 @@ from canon_hermes_plugin.testing.contracts.base import Contract, Driver, on_a_lo
 from canon_hermes_plugin.testing.contracts.canon_api import CanonApiContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.canon_api_driver import CanonApiDriver  # noqa: E402
 from canon_hermes_plugin.testing.contracts.canon_stream import CanonStreamContract, CanonStreamDriver  # noqa: E402
+from canon_hermes_plugin.testing.contracts.checkpoints import CheckpointDriver, CheckpointStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.handlers import (  # noqa: E402
     EagerEventHandlerContract,
     EventHandlerContract,

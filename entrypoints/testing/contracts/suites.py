@@ -10,6 +10,7 @@ from canon_hermes_plugin.ports import (
     canon,
     canon_stream,
     host,
+    checkpoints,
     interactions,
     media,
     outbox,
@@ -27,6 +28,7 @@ from canon_hermes_plugin.testing.contracts.handlers import (
 )
 from canon_hermes_plugin.testing.contracts.host_inbox import HostInboxContract
 from canon_hermes_plugin.testing.contracts.host_lanes import HostLanesContract
+from canon_hermes_plugin.testing.contracts.checkpoints import CheckpointStoreContract
 from canon_hermes_plugin.testing.contracts.ledger import LedgerStoreContract
 from canon_hermes_plugin.testing.contracts.media import MediaCacheContract, MediaFetcherContract
 from canon_hermes_plugin.testing.contracts.outbox import OutboxContract
@@ -61,6 +63,7 @@ SUITES: Mapping[type, type[Any]] = {
     host.HostInbox: HostInboxContract,
     host.HostLanes: HostLanesContract,
     host.SessionContext: SessionContextContract,
+    checkpoints.CheckpointStore: CheckpointStoreContract,
     interactions.AskingTurn: AskingTurnContract,
     interactions.BriefAccess: BriefAccessContract,
     interactions.CanonAccess: CanonAccessContract,

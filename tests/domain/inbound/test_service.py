@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from canon_hermes_plugin.ports.canon import RuntimeSignal
+from canon_hermes_plugin.domain.inbound.service import InboundService
+from canon_hermes_plugin.ports.canon import AgentIdentity, RuntimeSignal
 from canon_hermes_plugin.ports.canon_stream import StreamEvent
 from canon_hermes_plugin.ports.errors import CanonTransportError
 from canon_hermes_plugin.ports.media import FetchedMedia
