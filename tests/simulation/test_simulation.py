@@ -11,6 +11,7 @@ from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.lanes import Lanes
 from canon_hermes_plugin.domain.turns import coordinator, dispatch, ending, settling
 from canon_hermes_plugin.domain.turns.turn import Turn
+from canon_hermes_plugin.testing.host import ScriptedHost
 
 from .network import FATES, HARMFUL, HARMLESS
 from .world import KINDS, World
@@ -113,8 +114,18 @@ def test_a_replay_under_another_id_is_found(monkeypatch):
 
     monkeypatch.setattr(settling, "transmit", forgetful)
     found = first_finding(range(300))
-    assert "turn_complete" in found
+    assert "stored otherwise than once" in found
     assert "Replay: CANON_SIMULATION_SEED=" in found
+
+
+def test_a_restart_that_forgets_what_waited_is_found(monkeypatch):
+    monkeypatch.setattr(ScriptedHost, "waiting", lambda _host: frozenset())
+    assert "became no turn" in first_finding(range(200))
+
+
+def test_a_restart_that_repeats_what_began_is_found(monkeypatch):
+    monkeypatch.setattr(Claims, "remember", lambda *_: None)
+    assert "became 2 turns" in first_finding(range(200))
 
 
 def test_field_90_an_answer_that_is_not_kept_is_found(monkeypatch):
