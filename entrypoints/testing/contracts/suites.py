@@ -21,6 +21,7 @@ from canon_hermes_plugin.ports import (
 from canon_hermes_plugin.testing.contracts.access import BriefAccessContract, CanonAccessContract
 from canon_hermes_plugin.testing.contracts.canon_api import CanonApiContract
 from canon_hermes_plugin.testing.contracts.canon_stream import CanonStreamContract
+from canon_hermes_plugin.testing.contracts.checkpoints import CheckpointStoreContract
 from canon_hermes_plugin.testing.contracts.handlers import (
     EagerEventHandlerContract,
     EventHandlerContract,
