@@ -195,7 +195,7 @@ class GatewayProcess:
     async def kill(self, mine: set[asyncio.Task[object]]) -> None:
         """Power is lost: nothing the process still tries reaches anybody."""
         self.network.cut = self.disk.dead = self.outbox.dead = True
-        self.host.halt()
+        self.host.lanes.disconnect()
         LIVE.remove(self.container.live_adapter())
         for task in mine:
             task.cancel()

@@ -11,7 +11,7 @@ from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.lanes import Lanes
 from canon_hermes_plugin.domain.turns import coordinator, dispatch, ending, settling
 from canon_hermes_plugin.domain.turns.turn import Turn
-from canon_hermes_plugin.testing.host import ScriptedHost
+from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
 
 from .network import FATES, HARMFUL, HARMLESS
 from .world import KINDS, World
@@ -119,7 +119,7 @@ def test_a_replay_under_another_id_is_found(monkeypatch):
 
 
 def test_a_restart_that_forgets_what_waited_is_found(monkeypatch):
-    monkeypatch.setattr(ScriptedHost, "waiting", lambda _host: frozenset())
+    monkeypatch.setattr(MemoryLanes, "waiting", lambda _lanes: frozenset())
     assert "became no turn" in first_finding(range(400, 1000))  # a death while something waits is rare
 
 

@@ -61,7 +61,6 @@ from canon_hermes_plugin.testing.contracts.handlers import (  # noqa: E402
 from canon_hermes_plugin.testing.contracts.host import HostInboxDriver, HostLanesDriver, HostTurn, TurnLog  # noqa: E402
 from canon_hermes_plugin.testing.contracts.host_inbox import HostInboxContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.host_lanes import HostLanesContract  # noqa: E402
-from canon_hermes_plugin.testing.contracts.checkpoints import CheckpointDriver, CheckpointStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.ledger import LedgerDriver, LedgerStoreContract  # noqa: E402
 from canon_hermes_plugin.testing.contracts.media import (  # noqa: E402
     MediaCacheContract,

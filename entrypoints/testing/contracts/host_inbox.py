@@ -95,6 +95,47 @@ class HostInboxContract(ControlSignals):
         assert host.log.overlaps == []
 
     @on_a_loop
+    async def test_what_waits_is_named_until_its_turn_begins(self, host: HostInboxDriver) -> None:
+        """A process that dies meanwhile must get it again, and nothing else."""
+        assert host.inbox.waiting() == frozenset()
+        await say(host, [1])
+        assert host.inbox.waiting() <= {"msg_1"}
+        turn = await running(host, 1)
+        await say(host, [2, 3])
+        await say(host, [4], message_id=None, synthetic=True, user_id=None, queued=False)
+        await passed(host)
+        assert host.inbox.waiting() == {"msg_2", "msg_3"}
+        host.finish(turn)
+        await running(host, 2)
+        assert host.inbox.waiting() == {"msg_3"}
+        await run_through(host, [2, 3, 4])
+        assert host.inbox.waiting() == frozenset()
+
+    @on_a_loop
+    async def test_what_was_dropped_or_refused_does_not_wait(self, host: HostInboxDriver) -> None:
+        await say(host, [1])
+        await running(host, 1)
+        await say(host, range(2, MAX_WAITING + 3))
+        await passed(host)
+        assert host.inbox.waiting() == {f"msg_{number}" for number in range(2, MAX_WAITING + 2)}
+        await say(host, [99], intent="stop")
+        assert host.inbox.waiting() <= {"msg_99"}
+        await run_through(host, [99])
+
+    @on_a_loop
+    async def test_what_waits_between_two_connections_is_named(self, host: HostInboxDriver) -> None:
+        await say(host, [1])
+        turn = await running(host, 1)
+        await say(host, [2])
+        host.disconnect()
+        host.finish(turn)
+        await until(lambda: turn.outcome, "the end of the turn")
+        await asyncio.sleep(0.01)
+        assert host.inbox.waiting() == {"msg_2"}
+        host.connect()
+        await run_through(host, [2])
+
+    @on_a_loop
     async def test_the_same_message_twice_is_two_turns(self, host: HostInboxDriver) -> None:
         """Who decides what is a repetition hands over; the inbox does not."""
         await say(host, [1, 1])

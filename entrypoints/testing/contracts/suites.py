@@ -9,8 +9,8 @@ from canon_hermes_plugin.ports import (
     approvals,
     canon,
     canon_stream,
-    host,
     checkpoints,
+    host,
     interactions,
     media,
     outbox,
@@ -29,7 +29,6 @@ from canon_hermes_plugin.testing.contracts.handlers import (
 )
 from canon_hermes_plugin.testing.contracts.host_inbox import HostInboxContract
 from canon_hermes_plugin.testing.contracts.host_lanes import HostLanesContract
-from canon_hermes_plugin.testing.contracts.checkpoints import CheckpointStoreContract
 from canon_hermes_plugin.testing.contracts.ledger import LedgerStoreContract
 from canon_hermes_plugin.testing.contracts.media import MediaCacheContract, MediaFetcherContract
 from canon_hermes_plugin.testing.contracts.outbox import OutboxContract
