@@ -19,10 +19,10 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from canon_hermes_plugin.infrastructure.sandbox.records import Json, as_list, as_object
-from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackServer
+from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackServer, Served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -129,7 +129,7 @@ Matcher: TypeAlias = str | Callable[[ModelRequest], bool]
 Script: TypeAlias = Callable[[ModelRequest], Round]
 
 
-class ScriptedModel:
+class ScriptedModel(Served):
     """The endpoint. Scripts added later are asked first; a text no script matches gets a sensible answer.
 
     Args:
@@ -147,21 +147,6 @@ class ScriptedModel:
         completions = Route("/v1/chat/completions", self._complete, methods=["POST"])
         models = Route("/v1/models", self._models, methods=["GET"])
         self._server = LoopbackServer(Starlette(routes=[completions, models]), host=host, port=port)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Start serving."""
-        self._server.start()
-
-    def stop(self) -> None:
-        """Stop serving."""
-        self._server.stop()
 
     @property
     def url(self) -> str:

@@ -91,7 +91,28 @@ class LoopbackServer:
         self._server = self._thread = None
 
 
-class LoopbackCanon:
+class Served:
+    """Something that serves while it is entered. ``_server`` is its server."""
+
+    _server: LoopbackServer
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start serving."""
+        self._server.start()
+
+    def stop(self) -> None:
+        """Stop serving."""
+        self._server.stop()
+
+
+class LoopbackCanon(Served):
     """The stand-in for Canon. Every method may be called from any thread.
 
     ``interactions`` (inputs, cards, approvals), ``verbs`` (admission, contact requests), ``registrations`` and
@@ -120,17 +141,6 @@ class LoopbackCanon:
         owner, dana = self.identity.owner.id, "user_dana"
         self.state.add_conversation(DIRECT, dana, name="Dana")
         self.state.add_conversation(GROUP, owner, dana, kind="group", name="Ops")
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Start serving."""
-        self._server.start()
 
     def stop(self) -> None:
         """Stop serving; the store can still be read."""

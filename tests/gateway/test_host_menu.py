@@ -34,13 +34,7 @@ def machine(tmp_path, model, canon, monkeypatch):
     gateway.home.mkdir()
     (tmp_path / "user").mkdir()
     (gateway.home / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    addresses = {
-        "CANON_ENVIRONMENT_ID": "canon-dev-v1",
-        "CANON_BASE_URL": canon.base_url,
-        "CANON_STREAM_URL": canon.base_url,
-        "CANON_RTDB_URL": "http://localhost:9",
-        "CANON_FIREBASE_API_KEY": "public",
-    }
+    addresses = {name: value for name, value in canon.environment().items() if name != "CANON_API_KEY"}
     yield gateway.home, {**gateway.environment(), **addresses, "HERMES_HOME": str(gateway.home)}
     gateway.close()
 
@@ -67,16 +61,7 @@ def test_the_hosts_menu_offers_the_platform_and_connects_an_agent(session, machi
     assert status == "not configured"
     session.type(number)
 
-    session.answer("Choose", "1")
-    for question, line in (
-        ("display name", "Ermes"),
-        ("Description", ""),
-        ("phone", "+41791234567"),
-        ("Profile name", "ops"),
-    ):
-        session.answer(question, line)
-    for question in ("Canon environment", "API address", "Stream address", "Database address", "Public web key"):
-        session.answer(question)
+    session.register()
     session.expect("is with the owner")
     canon.registrations.approve()
     session.expect("connected as")

@@ -47,6 +47,17 @@ class Session:
         self.expect(question)
         self.type(line)
 
+    def register(self, profile="ops"):
+        """Answer the questions of a new registration; the addresses' defaults come from the environment."""
+        self.answer("Choose", "1")
+        self.answer("display name", "Ermes")
+        self.answer("Description")
+        self.answer("phone", "+41791234567")
+        self.answer("Profile name", profile)
+        for question in ("Canon environment", "API address", "Stream address", "Database address", "Public web key"):
+            self.answer(question)
+        self.expect("prove to be canon-dev-v1")
+
     def end_input(self):
         """Press Ctrl-D at a question."""
         os.write(self._master, b"\x04")

@@ -39,18 +39,6 @@ def start(home, addresses):
     return lambda *arguments: driver.Session(*arguments, environ={**os.environ, **addresses})
 
 
-def register(session, profile="ops"):
-    """Answer the questions of a new registration; the addresses' defaults come from the environment."""
-    session.answer("Choose", "1")
-    session.answer("display name", "Ermes")
-    session.answer("Description")
-    session.answer("phone", "+41791234567")
-    session.answer("Profile name", profile)
-    for question in ("Canon environment", "API address", "Stream address", "Database address", "Public web key"):
-        session.answer(question)
-    session.expect("prove to be canon-dev-v1")
-
-
 def stored(home):
     profiles = Path(os.environ["CANON_HOME"]) / "agents.json"
     pending = Path(os.environ["CANON_HOME"]) / "pending-registrations.json"
@@ -62,7 +50,7 @@ def stored(home):
 def test_from_nothing_to_a_connected_agent_in_one_go(start, canon, home):
     session = start("install", "--setup")
     session.expect("platform canon: enabled now")
-    register(session)
+    session.register()
     session.expect("is with the owner")
     canon.registrations.approve()
     session.expect("connected as")
@@ -88,7 +76,7 @@ def test_from_nothing_to_a_connected_agent_in_one_go(start, canon, home):
     assert "nothing was changed" in rest
 
     reconnect = start("setup", "--reconfigure")
-    register(reconnect)
+    reconnect.register()
     reconnect.expect("is with the owner")
     assert canon.registrations.requests[-1].body["requestedAgentId"] == profiles["ops"]["agentId"]
     canon.registrations.approve()
@@ -98,7 +86,7 @@ def test_from_nothing_to_a_connected_agent_in_one_go(start, canon, home):
 
 def test_a_rejected_registration_is_no_success_d14(start, canon, home):
     session = start("setup")
-    register(session)
+    session.register()
     session.expect("is with the owner")
     canon.registrations.reject()
     code, rest = session.end()
@@ -129,7 +117,7 @@ def test_a_server_that_is_down_changes_nothing_and_one_that_stumbles_is_outlived
     canon.fault("register.status", kind="status", status=503)
     canon.fault("register.status", kind="drop")
     session = start("setup")
-    register(session)
+    session.register()
     session.expect("is with the owner")
     canon.registrations.approve()
     session.expect("trying again")
@@ -139,7 +127,7 @@ def test_a_server_that_is_down_changes_nothing_and_one_that_stumbles_is_outlived
 
 def test_an_interrupted_registration_is_taken_up_again(start, canon, home):
     session = start("setup")
-    register(session)
+    session.register()
     session.expect("waiting for approval")
     session.interrupt()
     code, rest = session.end()

@@ -19,13 +19,6 @@ def canon():
         yield running
 
 
-@pytest.fixture
-def client(canon):
-    headers = {"Authorization": f"Bearer {canon.identity.api_key}"}
-    with httpx.Client(base_url=canon.base_url, headers=headers, timeout=10) as opened:
-        yield opened
-
-
 def send(client, **fields):
     return client.post("/messages/send", json={"conversationId": DIRECT, "text": "hi", **fields})
 

@@ -17,13 +17,6 @@ def canon():
         yield running
 
 
-@pytest.fixture
-def client(canon):
-    headers = {"Authorization": f"Bearer {canon.identity.api_key}"}
-    with httpx.Client(base_url=canon.base_url, headers=headers, timeout=10) as opened:
-        yield opened
-
-
 def approval(**fields):
     base = {"interactionKind": "approval", "conversationId": DIRECT, "approvalId": "a1", "expiresAt": NOW + HOUR}
     return {**base, "toolName": "File", "toolSummary": "File it?", "allowSessionRule": True, **fields}
