@@ -110,6 +110,7 @@ class TurnCoordinator:
         """
         self._closed = False
         self._settling.resume()
+        self._ending.resume()
         self._recovery.begin()
 
     async def left_unsaid(self) -> Mapping[str, int]:

@@ -46,6 +46,13 @@ class TurnEnding:
         self._presence = presence
         self._rooms = rooms
         self._settling = settling
+        self._unreleased: dict[str, Turn] = {}
+        """The last turn of each conversation whose node is not known to be gone."""
+
+    def resume(self) -> None:
+        """Go on with nodes whose release was cut short or failed, for example after a reconnect."""
+        for turn in list(self._unreleased.values()):
+            self._start_release(turn, 0.0)
 
     async def end(self, turn: Turn, outcome: Outcome) -> None:
         """Close ``turn`` with ``outcome``: gate first, then the answer, the public state, and the node last."""
@@ -76,9 +83,7 @@ class TurnEnding:
             room.publisher.forget(turn)
             self._rooms.spawn(turn.conversation_id, room.publisher.publish(turn, turn.state), f"publish {turn.id}")
             if delivered != "open":
-                pause = HAND_OVER if delivered == "delivered" else 0.0
-                work = self._release_node(turn, pause)
-                self._rooms.spawn(turn.conversation_id, work, f"release-node {turn.id}")
+                self._start_release(turn, HAND_OVER if delivered == "delivered" else 0.0)
 
     async def _deliver(self, turn: Turn) -> Delivered:
         answer = turn.answer()
@@ -131,13 +136,21 @@ class TurnEnding:
         """Tell the person that there was an answer; return whether that is stored."""
         return await tell_undelivered(self._world.canon, turn.conversation_id, turn.id, turn.start.message_id)
 
+    def _start_release(self, turn: Turn, pause: float) -> None:
+        self._unreleased[turn.conversation_id] = turn
+        work = self._release_node(turn, pause)
+        self._rooms.spawn(turn.conversation_id, work, f"release-node {turn.id}")
+
     async def _release_node(self, turn: Turn, pause: float) -> None:
+        self._unreleased[turn.conversation_id] = turn
         with self._rooms.visit(turn.conversation_id) as room:
             if pause:
                 await self._world.clock.sleep(pause)
             if not await self._cleared(turn, room.node):
                 # Canon makes a message of a node that is cleared while it shows something: better it stays.
                 _log.warning("the node at the end of turn=%s is not known to be blank; not cleared", turn.id)
+            elif self._unreleased.get(turn.conversation_id) is turn:
+                del self._unreleased[turn.conversation_id]
 
     async def _cleared(self, turn: Turn, node: ConversationNode) -> bool:
         for pause in (*BLANK_AGAIN, None):

@@ -1,5 +1,7 @@
 """Silence: state of one turn, stronger than everything the model says in it (turns §7)."""
 
+import asyncio
+
 import pytest
 from canon_hermes_plugin.domain.turns.model import ToolStart
 from canon_hermes_plugin.domain.turns.silence import Silence, is_silence_marker
@@ -191,6 +193,50 @@ async def test_h6_a_node_that_cannot_be_blanked_is_left_to_the_next_turn(bench):
     await bench.clock.advance(300)
     assert "clear_node" not in bench.canon.operations()
     assert bench.texts == []
+
+
+async def test_h6_a_node_that_could_not_be_blanked_before_a_disconnect_is_blanked_after_the_reconnect(bench):
+    turn = await bench.open()
+    await bench.stream(turn, "Early", "Early text")
+    await bench.clock.advance(1)
+    bench.canon.faults.fail_next("write_node", Fault.unreachable(), times=2)
+    bench.coordinator.silence(turn)
+    await bench.complete(turn)
+    closing = asyncio.ensure_future(bench.coordinator.close())
+    await bench.clock.advance(0)
+    await closing
+    assert "Early text" in str(bench.canon.nodes)
+    bench.coordinator.recover()
+    await bench.clock.advance(1)
+    assert turn.conversation_id not in bench.canon.nodes
+    assert bench.texts == []
+
+
+async def test_h6_a_node_that_could_not_be_blanked_for_long_is_blanked_after_the_next_reconnect(bench):
+    turn = await bench.open()
+    await bench.stream(turn, "Early", "Early text")
+    await bench.clock.advance(1)
+    bench.canon.faults.fail_next("write_node", Fault.unreachable(), times=6)
+    bench.coordinator.silence(turn)
+    await bench.complete(turn)
+    await bench.clock.advance(300)
+    assert "Early text" in str(bench.canon.nodes)
+    bench.coordinator.recover()
+    await bench.clock.advance(1)
+    assert turn.conversation_id not in bench.canon.nodes
+
+
+async def test_h6_a_turn_that_ends_in_silence_after_a_reconnect_has_all_its_time_to_blank_its_node(bench):
+    turn = await bench.open()
+    await bench.stream(turn, "Early", "Early text")
+    await bench.clock.advance(1)
+    await bench.coordinator.close()
+    bench.coordinator.recover()
+    bench.canon.faults.fail_next("write_node", Fault.unreachable(), times=3)
+    bench.coordinator.silence(turn)
+    await bench.complete(turn)
+    await bench.clock.advance(60)
+    assert turn.conversation_id not in bench.canon.nodes
 
 
 async def test_h6_a_write_whose_answer_was_lost_counts_as_shown(bench):
