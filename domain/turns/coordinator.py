@@ -253,6 +253,8 @@ class TurnCoordinator:
             await asyncio.wait(set(self._endings), timeout=DRAIN)
         for ending in set(self._endings):
             ending.cancel()
+        if self._endings:
+            await asyncio.wait(set(self._endings), timeout=DRAIN)  # they leave their answers to be settled later
         await self._world.tasks.drain(DRAIN)
 
     async def _text(self, turn: Turn | None, text: HostText) -> Ack:

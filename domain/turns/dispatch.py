@@ -46,8 +46,13 @@ class Dispatch:
             DeliveryError: it did not settle and is still kept: the caller has it replayed, or forgets it. The same goes
                 for a cancellation.
         """
-        await self._let_pass(operation.conversation_id)
-        await self._keep(operation, turn)
+        try:
+            await self._let_pass(operation.conversation_id)
+            await self._keep(operation, turn)
+        except asyncio.CancelledError:
+            # Its owner has it replayed, in this process or the next one: it must lie there by then.
+            self._world.tasks.spawn(self._keep(operation, turn), name=f"keep {operation.id}")
+            raise
         await transmit(self._world.canon, operation)
         self._world.tasks.spawn(self.forget(operation), name=f"forget {operation.id}")
 

@@ -263,8 +263,30 @@ async def test_field_90_a_new_answer_does_not_overtake_what_is_being_recovered(b
     await settle()
     assert after.texts == []
     stuck.set()
-    await ending
+    async with asyncio.timeout(dispatch.BEHIND / 2):
+        await ending
     assert after.finals == ["Old.", "New."]
+
+
+async def test_field_90_an_answer_cut_short_before_it_was_kept_is_kept_and_said_later(bench, reborn, monkeypatch):
+    monkeypatch.setattr("canon_hermes_plugin.domain.turns.coordinator.DRAIN", 0.01)
+    await begin(bench, "Old.")
+    after = await reborn(connected=False)
+    stuck = after.canon.faults.hold_next("send")
+    after.coordinator.recover()
+    turn = await after.open(message_id="msg_78")
+    await after.say(turn, "New.", notify=True)
+    ending = asyncio.ensure_future(after.coordinator.complete(turn, "success"))
+    await settle()
+    assert len(after.outbox.documents) == 1
+    await after.coordinator.close()
+    await asyncio.gather(ending, return_exceptions=True)
+    assert len(after.outbox.documents) == 2
+    stuck.set()
+    after.coordinator.recover()
+    await after.clock.advance(PAUSES[0])
+    assert sorted(after.finals) == ["New.", "Old."]
+    assert after.outbox.documents == {}
 
 
 @pytest.mark.parametrize("failure", ["outage", "hang"])

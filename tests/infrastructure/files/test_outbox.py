@@ -52,11 +52,11 @@ def test_foreign_files_are_left_there_and_told_once_without_their_content(home, 
     store.keep_now(entry("b"))
     FileOutbox(home, "two").keep_now(entry("private"))
     first, second = (store._path(entry(name).operation_id) for name in "ab")
-    folder = directory_of(home, "one")
+    folder, others = directory_of(home, "one"), next(directory_of(home, "two").iterdir())
     strange = {
         "note.txt": b"my private note",
         f"{'0' * 32}.json": first.read_bytes(),
-        "of another agent.json": next(directory_of(home, "two").iterdir()).read_bytes(),
+        others.name: others.read_bytes(),
         "newer.json": changed(first, format="canon-hermes-plugin/outbox/2"),
         "wide.json": changed(first, more=1),
         "deep.json": b"[" * 100_000,
