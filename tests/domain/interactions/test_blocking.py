@@ -104,6 +104,18 @@ async def test_d2_what_the_host_closed_is_taken_back_from_the_person(rig):
     assert rig.turn.shown == [True, False]
 
 
+async def test_d2_a_command_given_up_before_it_was_shown_is_taken_back_and_decides_no_other():
+    rig = Rig(exact=True)
+    gone, other = rig.host.hold("key", "rm a"), rig.host.hold("key", "rm b")
+    rig.host.give_up(gone)
+    await rig.requests.exec_approval(ExecAsk("cv", "rm a", "key", "dangerous command", "u_77"), rig.turn)
+    approval = list(rig.canon.interactions.requests)[-1][1]
+    rig.answer(approval, "allow")
+    await rig.clock.advance(2)
+    assert other.choice is None
+    assert rig.turn.shown == [True, False]
+
+
 async def test_d2_two_equal_commands_are_not_confused(rig):
     first, second = await rig.run("rm a"), await rig.run("rm a")
     rig.answer(first, "allow")

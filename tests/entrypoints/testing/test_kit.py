@@ -19,6 +19,8 @@ from canon_hermes_plugin import (
     send_card_to_current_conversation,
     upload_media_for_current_conversation,
 )
+from canon_hermes_plugin.domain.interactions.blocking import ExecAsk
+from canon_hermes_plugin.infrastructure.hermes.prompts import PromptedTurn
 from canon_hermes_plugin.testing import CanonHermes, Fault, loopback_canon
 
 ACTIONS = [{"id": "pay", "label": "Pay"}, {"id": "keep", "label": "Keep"}]
@@ -392,14 +394,33 @@ DOCS = Path(__file__).resolve().parents[3] / "docs" / "testing.md"
 
 
 @pytest.mark.skipif(not DOCS.is_file(), reason="the documents are not beside the tests")
-def test_the_first_example_of_the_documents_runs_as_it_is_written(tmp_path):
-    example = DOCS.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+@pytest.mark.parametrize(("about", "passed"), [("## Five lines", "2 passed"), ("A suite of one object", "24 passed")])
+def test_the_examples_of_the_documents_run_as_they_are_written(tmp_path, about, passed):
+    example = DOCS.read_text(encoding="utf-8").partition(about)[2].split("```python\n")[1].split("```")[0]
     (tmp_path / "pytest.ini").touch()
     (tmp_path / "test_example.py").write_text(example, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    assert passed in done.stdout
+
+
+@pytest.mark.parametrize(("decide", "choice"), [("approves", "once"), ("denies", "deny")])
+def test_a_command_the_host_holds_back_is_decided_by_the_person_of_its_turn(canon, canon_hermes, decide, choice):
+    held = canon_hermes.questions.hold("key", "rm a")
+
+    async def ask(stage):
+        turn = PromptedTurn(canon_hermes.container.turns(), stage.turn)
+        command = ExecAsk(stage.turn.conversation_id, "rm a", "key", "dangerous command", turn.responder)
+        await canon_hermes.container.requests().exec_approval(command, turn)
+
+    canon_hermes.host.runs(ask).waits(5).says("Done.")
+    canon.says("clean up", by="dana")
+    getattr(canon, decide)()
+    canon_hermes.advance(10)
+    assert held.choice == choice
+    assert canon.texts() == ["Done."]
+    assert "waiting_input" in {turn.state for turn in canon.twin.turns}
 
 
 MARKED = """
