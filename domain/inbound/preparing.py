@@ -96,12 +96,11 @@ class Preparations:
         return tuple(self._prepared)
 
     def waits(self, conversation_id: str, message_id: str, sender: str | None) -> None:
-        """Remember a message that came while an earlier one is prepared; it is looked at after that one."""
-        if conversation_id in self._prepared:
-            behind = self._behind.setdefault(conversation_id, {})
-            behind[message_id] = sender
-            if len(behind) > BEHIND:
-                del behind[next(iter(behind))]
+        """Remember a message that is looked at only after an earlier one of its conversation."""
+        behind = self._behind.setdefault(conversation_id, {})
+        behind[message_id] = sender
+        if len(behind) > BEHIND:
+            del behind[next(iter(behind))]
 
     def turn_of(self, conversation_id: str, message_id: str) -> bool:
         """A message's time has come; ``False`` when it was dropped while it waited."""
@@ -137,3 +136,30 @@ class Preparations:
         ]
         self._dropped.update((conversation_id, message_id) for message_id in reached)
         return len(reached)
+
+
+@final
+class SignalGate:
+    """Lets a signal that came first take effect first: a stop must not end the run of the message after it."""
+
+    def __init__(self) -> None:
+        self._pending: dict[str, asyncio.Event] = {}
+
+    @contextmanager
+    def applying(self, conversation_id: str) -> Generator[None, None, None]:
+        """Apply a signal inside; messages of the conversation that are ready meanwhile wait for its end."""
+        applied = self._pending[conversation_id] = asyncio.Event()
+        try:
+            yield
+        finally:
+            applied.set()
+            if self._pending.get(conversation_id) is applied:
+                del self._pending[conversation_id]
+
+    async def applied(self, conversation_id: str, seconds: float) -> None:
+        """Wait, for so many seconds at most, while a signal of the conversation is being applied."""
+        applied = self._pending.get(conversation_id)
+        if applied is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):  # wait_for may swallow a cancellation on Python 3.11
+                    await applied.wait()

@@ -6,10 +6,8 @@ seen only after its hand-over, and a failed hand-over gives it back (rule 6). It
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -20,7 +18,7 @@ from canon_hermes_plugin.domain.inbound.background import BackgroundBuffer
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts, conversation_id_of
 from canon_hermes_plugin.domain.inbound.intents import admitted_intent, delivery_intent
-from canon_hermes_plugin.domain.inbound.preparing import Preparations, Snapshot
+from canon_hermes_plugin.domain.inbound.preparing import Preparations, SignalGate, Snapshot
 from canon_hermes_plugin.domain.inbound.prompt import PromptFacts, agent_turn_limit, group_prompt, is_mentioned
 from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
 from canon_hermes_plugin.domain.media.intake import IntakeResult, MediaIntake
@@ -119,7 +117,7 @@ class InboundService:
         self._ports = ports
         self._state = state or InboundState()
         self._identity = AgentIdentity(None)
-        self._signals: dict[str, asyncio.Event] = {}
+        self._signals = SignalGate()
         self._preparing = Preparations()
         self._handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[None]]] = {
             "message.created": self._message_created,
@@ -173,7 +171,11 @@ class InboundService:
         if event.name != "message.created":
             return
         screened = screen(mapping(event.data), self._identity.agent_id)
-        if isinstance(screened, Screened) and screened.message_id is not None and isinstance(decide(screened), Admit):
+        if not isinstance(screened, Screened) or screened.message_id is None:
+            return
+        if self._state.claims.known(screened.message_id) or composition.is_stop(screened.message):
+            return
+        if isinstance(decide(screened), Admit):
             self._preparing.waits(screened.conversation_id, screened.message_id, _sender(screened))
 
     async def handle(self, event: StreamEvent) -> None:
@@ -245,7 +247,7 @@ class InboundService:
             return
         async with self._preparing.under_way(conversation_id, _sender(screened)) as preparation:
             message = await self._draft(screened, admitted)
-            await self._signal_applied(conversation_id)
+            await self._signals.applied(conversation_id, SIGNAL_WAIT)
         if preparation.stopped:
             self._not_started(screened)
         elif message.kind == "command":
@@ -257,7 +259,7 @@ class InboundService:
     async def _typed_stop(self, screened: Screened, admitted: Admit) -> None:
         """Stop what is on its way, then let the host stop what runs; what comes later waits for both."""
         conversation_id = screened.conversation_id
-        with self._applying(conversation_id):
+        with self._signals.applying(conversation_id):
             self._stop(conversation_id, self._preparing.snapshot(conversation_id), _sender(screened))
             await self._preparing.handed_over(conversation_id, SIGNAL_WAIT)
             await self._ports.inbox.hand_over(await self._draft(screened, admitted))
@@ -334,27 +336,8 @@ class InboundService:
         conversation_id = identifier(payload.get("conversationId"))
         if conversation_id is None or payload.get("kind") != "signal":
             return
-        with self._applying(conversation_id):
+        with self._signals.applying(conversation_id):
             await self.consume_signal(conversation_id)
-
-    @contextmanager
-    def _applying(self, conversation_id: str) -> Generator[None, None, None]:
-        """Let messages that come later wait while something is stopped."""
-        applied = self._signals[conversation_id] = asyncio.Event()
-        try:
-            yield
-        finally:
-            applied.set()
-            if self._signals.get(conversation_id) is applied:
-                del self._signals[conversation_id]
-
-    async def _signal_applied(self, conversation_id: str) -> None:
-        """Let a signal that came first take effect first: a stop must not end the run of the message after it."""
-        applied = self._signals.get(conversation_id)
-        if applied is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(SIGNAL_WAIT):  # wait_for may swallow a cancellation on Python 3.11
-                    await applied.wait()
 
     async def consume_signal(self, conversation_id: str) -> None:
         """Take the conversation's pending runtime signal, if any, and apply it (turns §2.6)."""

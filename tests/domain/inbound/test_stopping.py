@@ -30,9 +30,12 @@ class Stage:
         self.world.fetcher.gate.clear()
         self.lanes = Lanes(self.world.service, Claims(), CursorMark())
 
-    async def says(self, message_id: str, *, conversation: str = "c", **message: Any) -> None:
+    def arrives(self, message_id: str, *, conversation: str = "c", **message: Any) -> None:
         body = {"senderType": "human", "senderId": "dana", "text": "hi", "id": message_id, **message}
         self.lanes.offer(StreamEvent("message.created", {"conversationId": conversation, "message": body}))
+
+    async def says(self, message_id: str, **message: Any) -> None:
+        self.arrives(message_id, **message)
         await settle()
 
     async def signal(self, kind: Any, by: str | None = "dana", *, conversation: str = "c") -> None:
@@ -126,6 +129,20 @@ async def test_stop_and_clear_drops_what_waits_behind_the_download_and_a_plain_s
         await stage.says("m4" + conversation, conversation=conversation)
     assert await stage.downloaded() == ["m3c", "m4c", "m2d", "m3d", "m4d"]
     assert stage.world.dropped_ones == [("c", "m1c", False), ("c", "m2c", True), ("d", "m1d", False)]
+
+
+async def test_what_arrived_at_one_moment_is_dropped_together_and_nothing_of_it_is_remembered(stage: Stage) -> None:
+    stage.arrives("m1", attachments=[FILE])
+    stage.arrives("m2")
+    stage.arrives("m2")
+    await stage.signal("stop_and_drop")
+    await stage.says("m3", attachments=[FILE])
+    stage.arrives("m2")
+    stage.arrives("m4", text="/stop", senderId="bob")
+    stage.arrives("m5", text="/stop", senderId="bob")
+    assert await stage.downloaded() == ["m4", "m5", "m3"]
+    preparing = stage.world.service._preparing
+    assert (preparing._behind, preparing._dropped, preparing._prepared, preparing._handing) == ({}, set(), {}, {})
 
 
 async def test_what_wakes_nobody_waits_and_stays_background(stage: Stage) -> None:
