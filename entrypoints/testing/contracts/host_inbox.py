@@ -359,6 +359,7 @@ class HostInboxContract(ControlSignals):
         host.finish(first)
         await until(lambda: first.outcome, "the end of a turn that needs no connection")
         host.connect()
+        await running(host, 2)
         for refusal in refusals:
             assert refusal.retryable
             await say(host, [3])

@@ -20,6 +20,7 @@ from canon_hermes_plugin import (
     upload_media_for_current_conversation,
 )
 from canon_hermes_plugin.domain.interactions.blocking import ExecAsk
+from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.prompts import PromptedTurn
 from canon_hermes_plugin.testing import CanonHermes, Fault, loopback_canon
 
@@ -309,6 +310,28 @@ def test_a_group_is_a_group_to_the_plugin(canon, canon_hermes):
     canon.says("who is on call?", by="olga", conversation=ops)
     (message,) = canon_hermes.host.received
     assert (message.chat_kind, message.user_id) == ("group", "olga")
+
+
+@pytest.mark.parametrize(("per_user", "seen"), [(True, ["two", "one"]), (False, ["one", "two"])])
+def test_the_people_of_a_group_share_a_session_only_when_the_settings_say_so(per_user, seen):
+    with CanonHermes(settings=Settings(group_sessions_per_user=per_user)) as plugin:
+        ops = plugin.canon.group("ops", "dana", "olga")
+        plugin.host.waits(60).says("one")
+        plugin.host.says("two")
+        plugin.canon.says("first", by="dana", conversation=ops)
+        plugin.canon.says("second", by="olga", conversation=ops)
+        plugin.advance(60)
+        assert plugin.canon.texts(ops) == seen
+
+
+def test_what_a_message_joins_is_the_running_turn(canon, canon_hermes):
+    canon_hermes.host.waits(60).says("both")
+    canon.says("one")
+    canon.says("and this", metadata={"deliveryIntent": "interleave"})
+    assert [message.text for message in canon_hermes.host.interleaved] == ["and this"]
+    canon_hermes.advance(60)
+    assert [message.text for message in canon_hermes.host.received] == ["one"]
+    assert canon.texts() == ["both"]
 
 
 def test_the_same_seed_gives_the_same_run():
