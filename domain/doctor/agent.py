@@ -148,11 +148,11 @@ def ledger_lines(facts: LedgerFacts) -> Iterator[Line]:
 def outbox_lines(facts: OutboxFacts) -> Iterator[Line]:
     """Return what lies in the outbox for longer than a delivery takes; nothing when nothing does."""
     if facts.count and facts.oldest > _STUCK:
-        hours = facts.oldest / _HOUR
+        hours, answers = facts.oldest / _HOUR, "answer lies" if facts.count == 1 else "answers lie"
         yield Line(
             "outbox",
             "note",
-            f"{facts.count} undelivered answers lie in {facts.path}, the oldest for {hours:.1f} h",
+            f"{facts.count} undelivered {answers} in {facts.path}, the oldest for {hours:.1f} h",
             "start the gateway with the same key: it delivers what is younger than a day; or delete them",
         )
 

@@ -234,7 +234,7 @@ def test_field_90_answers_that_are_stuck_in_the_outbox_are_told_without_a_word_o
     os.utime(path, (time.time() - age,) * 2)
     _, lines = doctor()
     assert ("outbox" in lines) is told
-    assert not told or "1 undelivered answers" in lines["outbox"]["meaning"]
+    assert not told or "1 undelivered answer lies" in lines["outbox"]["meaning"]
     assert not told or "for 2.0 h" in lines["outbox"]["meaning"]
     assert "secret" not in str(lines)
 
