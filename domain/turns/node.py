@@ -20,12 +20,12 @@ class ConversationNode:
     """The node of one conversation. Used by the gateway loop only.
 
     Attributes:
-        haunted: it may show words of a turn of an earlier process, whose answer is still to be said: Canon would make a
+        stale: it may show words of a turn of an earlier process, whose answer is still to be said: Canon would make a
             message of them at a clear, and nobody knows whether that turn had fallen silent.
     """
 
-    def __init__(self, canon: NodePort, *, haunted: bool = False) -> None:
-        self.haunted = haunted
+    def __init__(self, canon: NodePort, *, stale: bool = False) -> None:
+        self.stale = stale
         self._canon = canon
         self._order = asyncio.Lock()
         self._overwritten = False
@@ -38,9 +38,9 @@ class ConversationNode:
         """Whether the node may show words of a silenced turn: Canon would make a message of them at a clear."""
         return any(turn.silenced for turn in self._shown)
 
-    def haunt(self) -> None:
+    def mark_stale(self) -> None:
         """Learn that an earlier process may have left words, unless this one has written over them."""
-        self.haunted = not self._overwritten
+        self.stale = not self._overwritten
 
     async def write(self, turn: Turn, write: NodeWrite, *, last: bool = False) -> bool:
         """Write for ``turn``, best effort; nothing is written for a closed turn unless it is its ``last`` write.
@@ -69,7 +69,7 @@ class ConversationNode:
                 _log.debug("node write failed turn=%s error=%s", turn.id, type(error).__name__)
                 return False
             if write.blocks is not None:
-                self._overwritten, self.haunted = True, False
+                self._overwritten, self.stale = True, False
             self._shown = [] if empty else [turn]
             turn.node.written = True
             turn.node.blank = empty
@@ -101,7 +101,7 @@ class ConversationNode:
             ``False`` when that failed.
         """
         async with self._order:
-            if self._owner is not None or self._shown or not self.haunted:
+            if self._owner is not None or self._shown or not self.stale:
                 return True
             try:
                 await self._delete(conversation_id, turn_id)
@@ -111,9 +111,9 @@ class ConversationNode:
             return True
 
     async def _delete(self, conversation_id: str, turn_id: str) -> None:
-        if self.haunted:
+        if self.stale:
             await self._canon.write_node(NodeWrite(conversation_id, turn_id, "", "thinking", ()))
-            self.haunted = False
+            self.stale = False
         await self._canon.clear_node(conversation_id)
 
     def _taken_from(self, turn: Turn) -> bool:

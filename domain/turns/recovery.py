@@ -57,7 +57,7 @@ class Recovery:
             _log.info("operation id=%s turn=%s was left by an earlier process", entry.operation_id, entry.turn_id)
             left[entry.conversation_id].append(entry)
             if entry.turn_id is not None:
-                self._rooms.haunt(entry.conversation_id)
+                self._rooms.mark_stale(entry.conversation_id)
         for conversation_id, entries in left.items():
             cases = [Case(Operation(entry.messages), entry.kept_at, partial(self._done, entry)) for entry in entries]
             self._settling.replay(cases, partial(self._dispatch.caught_up, conversation_id))
@@ -72,11 +72,11 @@ class Recovery:
             told = await tell_undelivered(self._world.canon, entry.conversation_id, entry.turn_id, reply_to)
             if end == "unreachable" and not told:
                 return False
-        work = self._bury(entry, entry.turn_id, said=end == "settled")
-        self._rooms.spawn(entry.conversation_id, work, f"bury {entry.turn_id}")
+        work = self._end_dead_turn(entry, entry.turn_id, said=end == "settled")
+        self._rooms.spawn(entry.conversation_id, work, f"end dead turn {entry.turn_id}")
         return True
 
-    async def _bury(self, entry: OutboxEntry, turn_id: str, *, said: bool) -> None:
+    async def _end_dead_turn(self, entry: OutboxEntry, turn_id: str, *, said: bool) -> None:
         """End the dead turn publicly. Its node stays when its words were not said: nobody else has them."""
         with self._rooms.visit(entry.conversation_id) as room:
             if not self._rooms.open_turns(entry.conversation_id):
@@ -86,6 +86,6 @@ class Recovery:
             for pause in (HAND_OVER, *BLANK_AGAIN):
                 await self._world.clock.sleep(pause)
                 if await room.node.clear_leftover(entry.conversation_id, turn_id):
-                    self._rooms.exorcise(entry.conversation_id)
+                    self._rooms.unmark_stale(entry.conversation_id)
                     return
             _log.warning("the node of turn=%s, of an earlier process, is not known to be cleared", turn_id)

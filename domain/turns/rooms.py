@@ -22,9 +22,9 @@ from canon_hermes_plugin.domain.turns.world import World
 class Room:
     """One conversation."""
 
-    def __init__(self, conversation_id: str, world: World, *, haunted: bool) -> None:
+    def __init__(self, conversation_id: str, world: World, *, stale: bool) -> None:
         self.conversation_id = conversation_id
-        self.node = ConversationNode(world.canon, haunted=haunted)
+        self.node = ConversationNode(world.canon, stale=stale)
         self.publisher = TurnPublisher(world)
         self.views: dict[str, LiveView] = {}
         self.turns: dict[str, Turn] = {}
@@ -38,7 +38,7 @@ class Rooms:
         self._world = world
         self._lock = threading.Lock()
         self._rooms: dict[str, Room] = {}
-        self._haunted: set[str] = set()
+        self._stale: set[str] = set()
 
     def enter(self, turn: Turn) -> Room:
         """Register an open turn and return its conversation."""
@@ -82,17 +82,17 @@ class Rooms:
 
         self._world.tasks.spawn(visiting(), name=name)
 
-    def haunt(self, conversation_id: str) -> None:
+    def mark_stale(self, conversation_id: str) -> None:
         """Remember that the conversation's node may show words of a turn of an earlier process."""
         with self._lock:
-            self._haunted.add(conversation_id)
+            self._stale.add(conversation_id)
             if (room := self._rooms.get(conversation_id)) is not None:
-                room.node.haunt()
+                room.node.mark_stale()
 
-    def exorcise(self, conversation_id: str) -> None:
+    def unmark_stale(self, conversation_id: str) -> None:
         """Forget that: its node was cleared."""
         with self._lock:
-            self._haunted.discard(conversation_id)
+            self._stale.discard(conversation_id)
 
     def find(self, conversation_id: str) -> Room | None:
         """Return the conversation if something is going on in it."""
@@ -134,7 +134,7 @@ class Rooms:
 
     def _room(self, conversation_id: str) -> Room:
         return self._rooms.setdefault(
-            conversation_id, Room(conversation_id, self._world, haunted=conversation_id in self._haunted)
+            conversation_id, Room(conversation_id, self._world, stale=conversation_id in self._stale)
         )
 
     def _release(self, conversation_id: str) -> None:

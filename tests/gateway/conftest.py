@@ -37,6 +37,13 @@ def canon() -> Iterator[LoopbackCanon]:
         yield running
 
 
+@pytest.fixture
+def own_canon() -> Iterator[LoopbackCanon]:
+    """A Canon of this test alone: its gateway must not answer for others."""
+    with LoopbackCanon() as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedModel]:
     """The scripted model of this module."""

@@ -6,17 +6,9 @@ from contextlib import suppress
 import pytest
 from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewayError, GatewaySettings
 from canon_hermes_plugin.infrastructure.sandbox.model import Gate
-from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 from canon_hermes_plugin.infrastructure.sandbox.session import Chat
 
 pytestmark = pytest.mark.gateway
-
-
-@pytest.fixture
-def own_canon():
-    """A Canon of this test alone: its gateway must not answer for others."""
-    with LoopbackCanon() as running:
-        yield running
 
 
 @pytest.fixture

@@ -8,20 +8,12 @@ import time
 import pytest
 from canon_hermes_plugin.infrastructure.files.outbox import DIRECTORY
 from canon_hermes_plugin.infrastructure.sandbox.model import Gate
-from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 
 pytestmark = pytest.mark.gateway
 
 PARTS = [letter * 3600 for letter in "abcd"]
 STALLED = {"kind": "delay", "delay": 300.0}
 _numbers = itertools.count(1)
-
-
-@pytest.fixture
-def own_canon():
-    """A Canon of this test alone: its gateway must not answer for others."""
-    with LoopbackCanon() as running:
-        yield running
 
 
 def part(record):

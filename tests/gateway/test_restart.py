@@ -5,16 +5,8 @@ import time
 
 import pytest
 from canon_hermes_plugin.infrastructure.sandbox.model import Gate
-from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackCanon
 
 pytestmark = pytest.mark.gateway
-
-
-@pytest.fixture
-def own_canon():
-    """A Canon of this test alone: its gateway must not answer for others."""
-    with LoopbackCanon() as running:
-        yield running
 
 
 @pytest.fixture

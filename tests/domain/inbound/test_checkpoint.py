@@ -114,26 +114,26 @@ async def test_what_still_waited_comes_back_and_what_began_behind_it_does_not(wo
     await asyncio.gather(first.end(), second.end())
 
 
-async def test_a_message_that_was_being_prepared_comes_back(world):
-    """Its attachments were still loading: not committed, not waiting, and the cursor stays before it."""
-    first = world.process()
-    await first.read(world.event("connected"))
+async def preparing(world):
+    """A process in which a message's attachments are still loading: neither committed nor waiting."""
+    process = world.process()
+    await process.read(world.event("connected"))
     world.event()
-    first.claims.claim("m2")
-    first.keeper.taking("m2")
-    await first.tasks.drain(1)
+    process.claims.claim("m2")
+    process.keeper.taking("m2")
+    await process.tasks.drain(1)
+    return process
+
+
+async def test_a_message_that_was_being_prepared_comes_back(world):
+    first = await preparing(world)
     second = await world.next_process()
     assert second.taken == ["m2"]
     await asyncio.gather(first.end(), second.end())
 
 
 async def test_a_place_noted_while_a_message_was_being_prepared_is_kept_while_it_waits(world):
-    first = world.process()
-    await first.read(world.event("connected"))
-    world.event()
-    first.claims.claim("m2")
-    first.keeper.taking("m2")
-    await first.tasks.drain(1)
+    first = await preparing(world)
     await first.read(world.event("connected"))  # another conversation goes on meanwhile
     first.claims.commit("m2")
     first.waiting.add("m2")
