@@ -105,6 +105,9 @@ async def test_300_turns_leave_no_task_descriptor_or_live_object(plugin_type, ho
     for turns in (CONVERSATIONS, 300):
         # A Canon of its own counts its events anew: what the plugin noted of the one before would belong to others.
         monkeypatch.setenv("CANON_HOME", str(homes / f"canon-{turns}"))
+        # Each stand-in counts its messages from one: what was kept about the last one's is not about them.
+        monkeypatch.setenv("HERMES_HOME", str(homes / f"hermes-{turns}"))
+        monkeypatch.setenv("CANON_HOME", str(homes / f"canon-{turns}"))
         plugin = plugin_type(run)
         plugin.file = homes / "report.txt"
         plugin.file.write_bytes(b"a report")
