@@ -20,15 +20,14 @@ class ConversationNode:
     """The node of one conversation. Used by the gateway loop only.
 
     Attributes:
-        stale: it may show words of a turn of an earlier process, whose answer is still to be said: Canon would make a
-            message of them at a clear, and nobody knows whether that turn had fallen silent.
+        stale: it may show words of a turn of an earlier process: Canon would make a message of them at a clear, and
+            nobody knows whether that turn had fallen silent, or whether its answer is still to be said.
     """
 
-    def __init__(self, canon: NodePort, *, stale: bool = False) -> None:
+    def __init__(self, canon: NodePort, *, stale: bool) -> None:
         self.stale = stale
         self._canon = canon
         self._order = asyncio.Lock()
-        self._overwritten = False
         self._owner: Turn | None = None
         self._shown: list[Turn] = []
         """The turns whose words the node may show: a write that failed may have landed or not."""
@@ -38,9 +37,10 @@ class ConversationNode:
         """Whether the node may show words of a silenced turn: Canon would make a message of them at a clear."""
         return any(turn.silenced for turn in self._shown)
 
-    def mark_stale(self) -> None:
-        """Learn that an earlier process may have left words, unless this one has written over them."""
-        self.stale = not self._overwritten
+    @property
+    def empty(self) -> bool:
+        """Whether it is known to show nothing."""
+        return not self.stale and not self._shown
 
     async def write(self, turn: Turn, write: NodeWrite, *, last: bool = False) -> bool:
         """Write for ``turn``, best effort; nothing is written for a closed turn unless it is its ``last`` write.
@@ -68,8 +68,7 @@ class ConversationNode:
             except CanonError as error:
                 _log.debug("node write failed turn=%s error=%s", turn.id, type(error).__name__)
                 return False
-            if write.blocks is not None:
-                self._overwritten, self.stale = True, False
+            self.stale = self.stale and write.blocks is None
             self._shown = [] if empty else [turn]
             turn.node.written = True
             turn.node.blank = empty
@@ -79,19 +78,16 @@ class ConversationNode:
         """Delete the node, best effort, unless a younger turn took it over.
 
         Returns:
-            ``False`` when nothing was done because words of a silenced turn may be in it: blank it first.
+            ``False`` when nothing was done because words of a silenced turn, or of an earlier process, may be in it.
         """
         async with self._order:
             if self._owner not in {None, turn}:
                 return True
-            if self.tells_silenced:
+            if self.tells_silenced or not await self._renew(turn.conversation_id, turn.id):
                 return False
             self._owner = None
             self._shown = []
-            try:
-                await self._delete(turn.conversation_id, turn.id)
-            except CanonError as error:
-                _log.debug("node clear failed turn=%s error=%s", turn.id, type(error).__name__)
+            await self._delete(turn.conversation_id)
             return True
 
     async def clear_leftover(self, conversation_id: str, turn_id: str) -> bool:
@@ -101,20 +97,28 @@ class ConversationNode:
             ``False`` when that failed.
         """
         async with self._order:
-            if self._owner is not None or self._shown or not self.stale:
+            if self._owner is not None or self._shown:
                 return True
-            try:
-                await self._delete(conversation_id, turn_id)
-            except CanonError as error:
-                _log.debug("leftover node not cleared turn=%s error=%s", turn_id, type(error).__name__)
-                return False
-            return True
+            return await self._renew(conversation_id, turn_id) and await self._delete(conversation_id)
 
-    async def _delete(self, conversation_id: str, turn_id: str) -> None:
+    async def _renew(self, conversation_id: str, turn_id: str) -> bool:
+        """Blank what an earlier process may have left; ``False`` when that failed."""
         if self.stale:
-            await self._canon.write_node(NodeWrite(conversation_id, turn_id, "", "thinking", ()))
+            try:
+                await self._canon.write_node(NodeWrite(conversation_id, turn_id, "", "thinking", ()))
+            except CanonError as error:
+                _log.debug("stale node not blanked turn=%s error=%s", turn_id, type(error).__name__)
+                return False
             self.stale = False
-        await self._canon.clear_node(conversation_id)
+        return True
+
+    async def _delete(self, conversation_id: str) -> bool:
+        try:
+            await self._canon.clear_node(conversation_id)
+        except CanonError as error:
+            _log.debug("node clear failed conversation=%s error=%s", conversation_id, type(error).__name__)
+            return False
+        return True
 
     def _taken_from(self, turn: Turn) -> bool:
         return self._owner is not None and self._owner is not turn and not self._owner.closed

@@ -56,8 +56,6 @@ class Recovery:
         for entry in found:
             _log.info("operation id=%s turn=%s was left by an earlier process", entry.operation_id, entry.turn_id)
             left[entry.conversation_id].append(entry)
-            if entry.turn_id is not None:
-                self._rooms.mark_stale(entry.conversation_id)
         for conversation_id, entries in left.items():
             cases = [Case(Operation(entry.messages), entry.kept_at, partial(self._done, entry)) for entry in entries]
             self._settling.replay(cases, partial(self._dispatch.caught_up, conversation_id))
@@ -86,6 +84,5 @@ class Recovery:
             for pause in (HAND_OVER, *BLANK_AGAIN):
                 await self._world.clock.sleep(pause)
                 if await room.node.clear_leftover(entry.conversation_id, turn_id):
-                    self._rooms.unmark_stale(entry.conversation_id)
                     return
             _log.warning("the node of turn=%s, of an earlier process, is not known to be cleared", turn_id)

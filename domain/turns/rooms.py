@@ -18,6 +18,8 @@ from canon_hermes_plugin.domain.turns.publishing import TurnPublisher
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.domain.turns.world import World
 
+_REMEMBERED = 10_000
+
 
 class Room:
     """One conversation."""
@@ -38,7 +40,8 @@ class Rooms:
         self._world = world
         self._lock = threading.Lock()
         self._rooms: dict[str, Room] = {}
-        self._stale: set[str] = set()
+        self._emptied: set[str] = set()
+        """Forgotten conversations whose node shows nothing: of others, an earlier process may have left words there."""
 
     def enter(self, turn: Turn) -> Room:
         """Register an open turn and return its conversation."""
@@ -82,18 +85,6 @@ class Rooms:
 
         self._world.tasks.spawn(visiting(), name=name)
 
-    def mark_stale(self, conversation_id: str) -> None:
-        """Remember that the conversation's node may show words of a turn of an earlier process."""
-        with self._lock:
-            self._stale.add(conversation_id)
-            if (room := self._rooms.get(conversation_id)) is not None:
-                room.node.mark_stale()
-
-    def unmark_stale(self, conversation_id: str) -> None:
-        """Forget that: its node was cleared."""
-        with self._lock:
-            self._stale.discard(conversation_id)
-
     def find(self, conversation_id: str) -> Room | None:
         """Return the conversation if something is going on in it."""
         with self._lock:
@@ -134,7 +125,7 @@ class Rooms:
 
     def _room(self, conversation_id: str) -> Room:
         return self._rooms.setdefault(
-            conversation_id, Room(conversation_id, self._world, stale=conversation_id in self._stale)
+            conversation_id, Room(conversation_id, self._world, stale=conversation_id not in self._emptied)
         )
 
     def _release(self, conversation_id: str) -> None:
@@ -146,3 +137,6 @@ class Rooms:
     def _sweep(self, room: Room) -> None:
         if not room.turns and not room.users:
             self._rooms.pop(room.conversation_id, None)
+            if len(self._emptied) >= _REMEMBERED:
+                self._emptied.clear()  # each costs one more empty write
+            (self._emptied.add if room.node.empty else self._emptied.discard)(room.conversation_id)

@@ -375,6 +375,22 @@ async def test_field_90_a_younger_turn_that_ends_first_makes_no_message_of_a_dea
     assert after.canon.nodes == {}
 
 
+async def test_h6_words_of_a_turn_that_died_in_silence_are_blanked_before_the_next_turn_clears_the_node(bench, reborn):
+    """Nothing was being delivered, and the blank write at the opening of the next turn fails."""
+    silent = await bench.open()
+    await bench.stream(silent, "Secret", "Secret words")
+    await bench.clock.advance(1)
+    bench.coordinator.silence(silent)
+    after = await reborn()
+    assert after.canon.nodes[CONVERSATION].text == "Secret words"
+    after.canon.faults.fail_next("write_node", Fault.ambiguous(), times=2)
+    turn = await after.open(message_id="msg_78")
+    await after.complete(turn, "failure")
+    await after.clock.advance(10)
+    assert after.texts == []
+    assert after.canon.nodes == {}
+
+
 async def test_field_90_the_words_of_a_younger_turn_are_salvaged_as_ever(bench, reborn):
     dead, _, _ = await begin(bench)
     bench.canon.nodes[CONVERSATION] = Node(dead.id, "The an", "streaming", ())
