@@ -58,7 +58,7 @@ class RunnerFacts:
         delegate: the host installed a busy handler.
         gate: the host's internals needed for intents are all there.
         internal: the host made the event itself.
-        command: the event is a slash command.
+        command: the event is a slash command, and none that the host carries out while it is busy.
         draining: the host is shutting down.
         authorized: the sender may talk to the agent; ``None`` when the check failed.
         approval_pending: a dangerous-command approval blocks this session.
@@ -112,11 +112,14 @@ def answers_approval(text: str) -> bool:
     return text.strip().lower() in APPROVAL_WORDS
 
 
+def _steerable(facts: RunnerFacts, message: BusyMessage) -> bool:
+    return not facts.command and bool(message.text.strip()) and facts.agent_live and facts.can_steer
+
+
 BUSY_TABLE: Final = (
     BusyRow("no delegate", lambda f, _: not f.delegate, BusyDecision.NOT_HANDLED),
     BusyRow("intents unavailable", lambda f, _: not f.gate, BusyDecision.DELEGATE),
     BusyRow("internal event", lambda f, _: f.internal, BusyDecision.DELEGATE),
-    BusyRow("command", lambda f, _: f.command, BusyDecision.DELEGATE),
     BusyRow("host shutting down", lambda f, _: f.draining, BusyDecision.DELEGATE),
     BusyRow("sender not authorised", lambda f, _: f.authorized is not True, BusyDecision.DELEGATE),
     BusyRow(
@@ -129,12 +132,17 @@ BUSY_TABLE: Final = (
     BusyRow("interrupt", lambda _, m: m.intent == "interrupt", BusyDecision.INTERRUPT),
     BusyRow(
         "interleave",
-        lambda f, m: m.intent == "interleave" and bool(m.text.strip()) and f.agent_live and f.can_steer,
+        lambda f, m: m.intent == "interleave" and _steerable(f, m),
         BusyDecision.STEER,
     ),
     BusyRow("queue", lambda _f, _m: True, BusyDecision.QUEUE),
 )
-"""The busy routing of turns §1.9; the first row that applies decides, and the last always does."""
+"""The busy routing of turns §1.9; the first row that applies decides, and the last always does.
+
+A command is asked about here only when the host does not know it, or not while it is busy (a plugin's, a skill's). It
+waits like a message: the host's busy handler would give its text to the run it interrupts, which answers it, and then
+run it as a command, which answers it again.
+"""
 
 
 def route(facts: RunnerFacts, message: BusyMessage) -> BusyRow:

@@ -43,6 +43,9 @@ PARALLEL: Final = 10
 ATTACHMENTS: Final = 32
 """Attachments of one message that are looked at; further ones count as not obtained."""
 
+REASONS: Final = 4
+"""Missing attachments of one message whose reasons the log tells."""
+
 DEADLINE_SECONDS: Final = 60.0
 """How long a message waits for its attachments."""
 
@@ -75,7 +78,7 @@ class IntakeResult:
 
 @dataclass(slots=True)
 class _Slot:
-    """One attachment and what is known of it so far; ``done`` means obtained."""
+    """One attachment and what is known of it so far; ``done`` means obtained, else ``failure`` says why not."""
 
     facts: policy.Declared
     done: bool = False
@@ -83,6 +86,28 @@ class _Slot:
     local: LocalMedia | None = None
     kind: MessageKind = "document"
     document: TextDocument | None = None
+    failure: str = f"it took longer than {DEADLINE_SECONDS:g} s"
+
+
+def _slots(attachments: Sequence[Any]) -> list[_Slot]:
+    slots = [_Slot(policy.declared(mapping(item))) for item in attachments]
+    for index, slot in enumerate(slots):
+        if index >= ATTACHMENTS:
+            slot.failure = f"only {ATTACHMENTS} are looked at"
+        elif not slot.facts.url:
+            slot.failure = "it has no address"
+    return slots
+
+
+def _told(slots: Sequence[_Slot]) -> str:
+    """Return why attachments did not arrive, for one line of the log: no address, no name, so many reasons at most."""
+    reasons = [
+        f"no. {number} ({'size unknown' if slot.facts.size is None else f'{slot.facts.size} bytes'}): {slot.failure}"
+        for number, slot in enumerate(slots, 1)
+        if not slot.done
+    ]
+    more = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
+    return "; ".join([*reasons[:REASONS], *more])
 
 
 def _readable(slots: Sequence[_Slot]) -> Sequence[TextDocument]:
@@ -149,12 +174,15 @@ class MediaIntake:
             message_id: its id; without one no bytes are kept for trusted tools.
             attachments: the message's attachment list as received.
         """
-        slots = [_Slot(policy.declared(mapping(item))) for item in attachments]
+        slots = _slots(attachments)
         kept = _Captures()
         await self._within_deadline(
             [self._obtain(index, slot, kept) for index, slot in enumerate(slots[:ATTACHMENTS]) if slot.facts.url]
         )
         missing = [slot for slot in slots if not slot.done]
+        if missing:
+            what = f"{len(missing)} of {len(slots)} attachments did not arrive"
+            _log.warning("message %s of %s: %s: %s", message_id, conversation_id, what, _told(slots))
         unavailable = sum(policy.may_be_protected(self._protection, slot.facts) for slot in missing)
         hidden = sum(slot.hidden for slot in slots)
         if unavailable and self._protection != "none":
@@ -202,12 +230,12 @@ class MediaIntake:
                 fetched = await self._fetcher.fetch(slot.facts.url or "")
                 await self._place(index, slot, fetched, kept)
             except MediaError as error:
-                _log.debug("attachment %d failed: %s", index, error.code)
+                slot.failure = str(error)
 
     async def _place(self, index: int, slot: _Slot, fetched: FetchedMedia, kept: _Captures) -> None:
         data = fetched.data
         if not 0 < len(data) <= MAX_MEDIA_BYTES:
-            raise MediaError("the attachment is empty or too large")
+            raise MediaError(f"it has {len(data)} bytes; 1 to {MAX_MEDIA_BYTES} are taken")
         mime = policy.resolved_mime(slot.facts, fetched.mime_type, data)
         name = policy.file_name(slot.facts, mime)
         if policy.is_protected(self._protection, slot.facts, fetched.mime_type, data):

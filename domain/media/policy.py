@@ -26,6 +26,8 @@ VISUAL_DELIVERY: Final = Choice(
 )
 
 NAME_CHARS: Final = 255
+MAX_DECLARED_BYTES: Final = 2**63
+"""What claims to be longer declares nothing: an integer of remote text has no bound of its own."""
 IMAGE_EXTENSIONS: Final = frozenset({
     ".gif", ".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".heic", ".heif", ".hif", ".avif", ".svg",
     ".svgz", ".ico", ".cur", ".jxl", ".jp2", ".j2k", ".tif", ".tiff", ".bmp", ".dib", ".psd", ".pbm", ".pgm", ".ppm",
@@ -50,12 +52,14 @@ class Declared:
         mime: the bare declared type, lower-cased, or nothing.
         kind: ``image``, ``audio``, ``video``, ``file`` or nothing.
         name: a single path component, or nothing.
+        size: the declared length in bytes, or ``None``.
     """
 
     url: str | None = None
     mime: str = ""
     kind: str = ""
     name: str = ""
+    size: int | None = None
 
     @property
     def extension(self) -> str:
@@ -100,7 +104,14 @@ def declared(attachment: Mapping[str, Any]) -> Declared:
     url = string(attachment.get("url"))
     kind = attachment.get("kind")
     name = _component(attachment.get("fileName")) or _url_name(url)
-    return Declared(url, bare_mime(attachment.get("mimeType")), kind.lower() if isinstance(kind, str) else "", name)
+    size = attachment.get("sizeBytes")
+    return Declared(
+        url,
+        bare_mime(attachment.get("mimeType")),
+        kind.lower() if isinstance(kind, str) else "",
+        name,
+        size if type(size) is int and 0 <= size < MAX_DECLARED_BYTES else None,
+    )
 
 
 def is_protected(policy: Protection, facts: Declared, response_mime: str | None, data: bytes) -> bool:

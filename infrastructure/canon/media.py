@@ -26,6 +26,7 @@ _MAX_URL = 8192
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PORTS = {"http": 80, "https": 443}
 _MAX_ADDRESSES = 3
+_OPENING = " (security.allow_private_urls in config.yaml opens private ones)"
 
 UrlPolicy = Callable[[str], bool]
 """The host's judgement of an address. May block and resolve names: it is asked in a thread."""
@@ -103,7 +104,7 @@ class HttpMediaFetcher:
 
     async def _approve(self, url: httpx.URL) -> _Hop:
         if self._policy is not None and not await asyncio.to_thread(self._policy, str(url)):
-            raise MediaError("the host's policy refuses the attachment's address")
+            raise MediaError(f"the host's policy refuses the attachment's address{_OPENING}")
         host, port = url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
         found: Sequence[str] = ()
         with suppress(gaierror, UnicodeError, OSError):
@@ -115,13 +116,14 @@ class HttpMediaFetcher:
         return _Hop(url, tuple(found[:_MAX_ADDRESSES]))
 
     async def _approve_address(self, address: str, scheme: str) -> None:
-        verdict = addresses.judge(address)
+        verdict, opening = addresses.judge(address), ""
         if verdict == "private" and self._policy is not None:
             literal = f"{scheme}://{_bracketed(address)}/"
             if await asyncio.to_thread(self._policy, literal):
                 return
+            opening = _OPENING
         if verdict != "public":
-            raise MediaError("the attachment's address is not public")
+            raise MediaError(f"the attachment's address is not public{opening}")
 
     async def _request(self, hop: _Hop) -> FetchedMedia | httpx.URL:
         """Ask one hop; return the file, or where it redirects to."""

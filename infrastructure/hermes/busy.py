@@ -54,6 +54,7 @@ async def decide(busy: BusyHost, lane: Lane, event: HostObject) -> BusyDecision:
     facts = RunnerFacts(
         delegate=busy.delegate is not None,
         gate=compat.knows_runs(busy.runner),
+        internal=bool(getattr(event, "internal", False)),
         command=host.is_command(event),
         draining=compat.is_draining(busy.runner),
         authorized=True if busy.trusted else compat.is_authorized(busy.runner, event.source),

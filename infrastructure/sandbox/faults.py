@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from canon_hermes_plugin.infrastructure.sandbox.records import RequestRecord
 
@@ -67,6 +67,11 @@ class Fault:
     content: str = ""
     times: int | None = 1
     matching: Callable[[RequestRecord], bool] | None = None
+
+    def __post_init__(self) -> None:
+        known = get_args(FaultKind)
+        if self.kind not in known:
+            raise ValueError(f"unknown kind of fault {self.kind!r}; known: {', '.join(known)}")
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
+from urllib.parse import urlsplit
 
 from canon_hermes_plugin.infrastructure.sandbox.guard import Guard
 
@@ -30,6 +32,8 @@ START_LIMIT = 90.0
 """Seconds a gateway may take to be ready: the first start on a cold file cache can take 20."""
 STOP_LIMIT = 15.0
 _POLL = 0.05
+_REASON_CHARS = 500
+_COMPLAINT = re.compile(r"\b(ERROR|CRITICAL)\b|^\w*(Error|Exit|Exception)\b: ")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _NOWHERE = "http://127.0.0.1:9"
@@ -145,7 +149,7 @@ class Gateway:
         deadline = time.monotonic() + timeout
         while self._ready_lines() <= ready_before:
             if not self.running:
-                raise GatewayError(f"the gateway ended with exit code {self._process.returncode}", self.log())
+                raise GatewayError(self._end(self._process.returncode), self.log())
             if time.monotonic() > deadline:
                 self.kill()
                 raise GatewayError(f"the gateway was not ready within {timeout:g} s", self.log())
@@ -200,7 +204,7 @@ class Gateway:
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment of the child: nothing of the caller's but the bare necessities."""
-        loopback_model = self.settings.model_url.startswith(("http://127.0.0.1", "http://localhost", "http://[::1]"))
+        loopback_model = _is_loopback(self.settings.model_url)
         inherited = {name: os.environ[name] for name in (*_INHERITED, *_PROXIES) if name in os.environ}
         if loopback_model:  # nothing outside this machine is needed, so nothing outside is reached
             inherited |= dict.fromkeys(_PROXIES, _NOWHERE)
@@ -225,8 +229,19 @@ class Gateway:
         config = json.dumps(_config(self.settings), indent=2)
         (self.home / "config.yaml").write_text(config, encoding="utf-8")
 
+    def _end(self, code: int) -> str:
+        """Return why it ended, as far as its output tells: the plugin's own words first, else the newest complaint."""
+        complaints = [line for line in self.full_log().splitlines() if _COMPLAINT.search(line)]
+        told = [line for line in complaints if "canon_hermes_plugin" in line] or complaints
+        reason = told[-1].strip().replace(self.settings.model_key, "***")[:_REASON_CHARS] if told else ""
+        return f"the gateway ended with exit code {code}" + (f": {reason}" if reason else "")
+
     def _ready_lines(self) -> int:
         return _read(self.home / "logs" / "gateway.log").count(READY_LINE)
+
+
+def _is_loopback(url: str) -> bool:
+    return urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
 
 
 def _config(settings: GatewaySettings) -> ConfigTree:
@@ -242,8 +257,13 @@ def _config(settings: GatewaySettings) -> ConfigTree:
         "platforms": {PLATFORM: {"enabled": True, "gateway_restart_notification": False}},
         "streaming": {"enabled": settings.streaming},
         "onboarding": {"profile_build": "off"},
-        # Neither packages nor helper programs are fetched behind the user's back.
-        "security": {"allow_lazy_installs": False, "tirith_enabled": False},
+        # Neither packages nor helper programs are fetched behind the user's back. A Canon on this machine hosts its
+        # files here, at an address the host refuses unless it is told otherwise.
+        "security": {
+            "allow_lazy_installs": False,
+            "tirith_enabled": False,
+            "allow_private_urls": _is_loopback(settings.canon.get("CANON_BASE_URL", "")),
+        },
         "approvals": {"mode": "manual"},
         "display": {
             "platforms": {

@@ -19,7 +19,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from canon_hermes_plugin.infrastructure.sandbox.records import Json, as_list, as_object
 from canon_hermes_plugin.infrastructure.sandbox.server import LoopbackServer, Served
@@ -94,6 +94,7 @@ class Gate:
 
 
 Step: TypeAlias = str | ToolCall | Pause | Gate | Fail
+_STEPS = (str, ToolCall, Pause, Gate, Fail)
 Round: TypeAlias = Sequence[Step]
 
 
@@ -154,7 +155,13 @@ class ScriptedModel(Served):
         return f"{self._server.base_url}/v1"
 
     def script(self, matcher: Matcher, *rounds: Round) -> None:
-        """Answer messages that contain ``matcher`` (or for which it is true) with these rounds."""
+        """Answer messages that contain ``matcher`` (or for which it is true) with these rounds.
+
+        Raises:
+            TypeError: a round is no list of steps, or holds something that is no step.
+        """
+        for number, steps in enumerate(rounds, 1):
+            _check_round(steps, number)
 
         def fixed(request: ModelRequest) -> Round:
             return rounds[min(request.round, len(rounds) - 1)] if rounds else ()
@@ -179,7 +186,7 @@ class ScriptedModel(Served):
             return (_TITLE,)
         for matcher, answer in scripts:
             if matcher in request.user_text if isinstance(matcher, str) else matcher(request):
-                return answer(request)
+                return _playable(answer(request), request.round + 1)
         return (_sensible(request.user_text),)
 
     async def _models(self, _request: Request) -> Response:
@@ -219,6 +226,26 @@ class ScriptedModel(Served):
         yield _chunk({}, "tool_calls" if calls else "stop")
         yield _data({**_completion("chat.completion.chunk", {}, None), "choices": []})
         yield b"data: [DONE]\n\n"
+
+
+def _check_round(steps: object, number: int) -> None:
+    """Refuse what could not be played, where it is written and not in the middle of an answer."""
+    if not isinstance(steps, list | tuple):
+        shown = f"[{steps!r}]" if isinstance(steps, _STEPS) else '["text"]'
+        raise TypeError(f"round {number} is a list of steps, not {type(steps).__name__}: write {shown}")
+    for step in cast("Sequence[object]", steps):
+        if not isinstance(step, _STEPS):
+            known = ", ".join(kind.__name__ for kind in _STEPS)
+            raise TypeError(f"a step of round {number} is {type(step).__name__}; a step is one of: {known}")
+
+
+def _playable(steps: Round, number: int) -> Round:
+    """Return the round a function gave, or the failure that tells the host, and so the test's log, what is wrong."""
+    try:
+        _check_round(steps, number)
+    except TypeError as error:
+        return (Fail(message=str(error)),)
+    return steps
 
 
 def _completion(kind: str, choice: Json, finish: str | None) -> Json:

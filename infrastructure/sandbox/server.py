@@ -14,10 +14,11 @@ Every blocking ``wait_for`` has the twin ``until`` for coroutines. Decides nothi
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import uvicorn
 from canon_hermes_plugin.infrastructure.sandbox.events import Framing, frame
@@ -38,6 +39,7 @@ from canon_hermes_plugin.infrastructure.sandbox.state import SIGNALS, CanonState
 from canon_hermes_plugin.infrastructure.sandbox.verbs import VerbDesk
 from canon_hermes_plugin.infrastructure.sandbox.wire import AbortableProtocol, Wire
 
+_MIME = re.compile(r"[\w.+-]+/[\w.+-]+( *;.*)?", re.ASCII)
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 DIRECT = "conv_direct"
 GROUP = "conv_group"
@@ -51,13 +53,19 @@ class LoopbackServer:
     def __init__(self, app: Any, *, host: str = "127.0.0.1", port: int = 0) -> None:  # noqa: ANN401 - any ASGI app
         if host not in LOOPBACK_HOSTS:
             raise ValueError(f"only loopback addresses are served ({', '.join(LOOPBACK_HOSTS)}), not {host!r}")
-        self._app, self._host, self._port = app, host, port
+        self._app, self._host, self._port, self._started = app, host, port, False
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
 
     @property
     def base_url(self) -> str:
-        """The address it serves; the port is known once started."""
+        """The address it serves.
+
+        Raises:
+            RuntimeError: it was never started.
+        """
+        if not self._started:
+            raise RuntimeError("it does not serve yet: enter it first, as in `with LoopbackCanon() as canon:`")
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}"
 
@@ -72,7 +80,7 @@ class LoopbackServer:
         # Accepted connections inherit it; asyncio sets it only where the protocol is named. Without it each answer's
         # body waits for the acknowledgement of its head, 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._port = listener.getsockname()[1]
+        self._port, self._started = listener.getsockname()[1], True
         config = uvicorn.Config(
             self._app, http=AbortableProtocol, loop="asyncio", lifespan="off", log_config=None, access_log=False
         )
@@ -199,9 +207,12 @@ class LoopbackCanon(Served):
         ``fields`` are message fields in their wire names (``metadata``, ``attachments``, ``mentions``, ``replyTo``,
         ``id`` …); ``payload`` overrides keys of the event around the message (``turnDispatch``, ``provenance``,
         ``behavior`` …; ``None`` removes a key).
+
+        Raises:
+            ValueError: an unknown conversation, or somebody who is neither a member of it nor known.
         """
         with self.state.lock:
-            person = self.state.people.get(user_id) or Person(user_id, user_id)
+            person = self.state.sender(conversation_id, user_id)
             message = self.state.store_inbound(conversation_id, person, {"text": text, **fields}, payload or {})
             self.state.lock.notify_all()
             return message.id
@@ -215,9 +226,18 @@ class LoopbackCanon(Served):
             self.state.lock.notify_all()
 
     def host_file(self, data: bytes, mime_type: str, file_name: str = "") -> Json:
-        """Host a file and return the attachment object for :meth:`say`."""
+        """Host a file and return the attachment object for :meth:`say`.
+
+        Raises:
+            TypeError: ``data`` is not bytes.
+            ValueError: ``mime_type`` is no type and subtype, such as ``application/pdf``.
+        """
+        if not isinstance(cast("object", data), bytes | bytearray | memoryview):
+            raise TypeError(f"a file's data is bytes, not {type(data).__name__}")
+        if not _MIME.fullmatch(mime_type):
+            raise ValueError(f"{mime_type!r} is no MIME type; one looks like application/pdf")
         with self.state.lock:
-            return attachment(self.media.put(data, mime_type, file_name), self.base_url)
+            return attachment(self.media.put(bytes(data), mime_type, file_name), self.base_url)
 
     def advance(self, seconds: float) -> None:
         """Move the server's clock forward (expiries, tombstones)."""
@@ -228,7 +248,12 @@ class LoopbackCanon(Served):
     # What goes wrong -------------------------------------------------------------------------------------------------
 
     def fault(self, route: str, **how: Any) -> None:  # noqa: ANN401 - the fields of Fault
-        """Queue a fault for a route; ``how`` are the fields of :class:`.faults.Fault`."""
+        """Queue a fault for a route; ``how`` are the fields of :class:`.faults.Fault`.
+
+        Raises:
+            ValueError: no such route, or no such ``kind`` of fault; the text names the known ones.
+            TypeError: no such field.
+        """
         with self.state.lock:
             self.wire.faults.add(route, Fault(**how))
 

@@ -121,6 +121,23 @@ class CanonState:
             raise RefusedError(404, "conversation not found")
         return value
 
+    def sender(self, conversation_id: str, user_id: str) -> Person:
+        """Return who is about to speak.
+
+        Raises:
+            ValueError: an unknown conversation, or somebody who is neither a member of it nor known.
+        """
+        conversation = self.conversations.get(conversation_id)
+        if conversation is None:
+            known = ", ".join(self.conversations)
+            raise ValueError(f"unknown conversation {conversation_id!r}; known: {known}. add_conversation makes one")
+        if user_id in self.people:
+            return self.people[user_id]
+        if user_id in conversation["memberIds"]:
+            return Person(user_id, user_id)
+        known = ", ".join(dict.fromkeys([*self.people, *conversation["memberIds"]]))
+        raise ValueError(f"unknown person {user_id!r}; known: {known}. add_person makes somebody known")
+
     # Durable messages ------------------------------------------------------------------------------------------------
 
     def store_outbound(self, body: Json) -> tuple[DurableMessage, bool]:

@@ -28,7 +28,6 @@ def delivery(request):
 @pytest.fixture(scope="module")
 def gateway_options(delivery):
     return {
-        "config": {"security": {"allow_private_urls": True}},  # the loopback Canon hosts the files
         "env": {"CANON_INBOUND_IMAGE_DELIVERY": delivery},
     }
 

@@ -27,7 +27,7 @@ def expected(facts: RunnerFacts, message: BusyMessage) -> BusyDecision:
     """The table of the contract, written a second time as prose."""
     if not facts.delegate:
         return BusyDecision.NOT_HANDLED
-    delegated = not facts.gate or facts.internal or facts.command or facts.draining or not facts.authorized
+    delegated = not facts.gate or facts.internal or facts.draining or not facts.authorized
     if delegated or (facts.approval_pending and message.text.strip().lower() in APPROVAL_WORDS):
         return BusyDecision.DELEGATE
     if message.intent == "stop":
@@ -36,7 +36,7 @@ def expected(facts: RunnerFacts, message: BusyMessage) -> BusyDecision:
         free = facts.subagents is False and facts.compressing is False
         return BusyDecision.INTERRUPT if free else BusyDecision.QUEUE
     if message.intent == "interleave" and message.text.strip() and facts.agent_live and facts.can_steer:
-        return BusyDecision.STEER
+        return BusyDecision.QUEUE if facts.command else BusyDecision.STEER
     return BusyDecision.QUEUE
 
 
@@ -89,6 +89,11 @@ def test_hidden_media_turns_a_steer_into_a_queue() -> None:
     for intent, registered, hidden in product(INTENTS, [True, False], [True, False]):
         if not (intent == "interleave" and registered and hidden):
             assert admitted_intent(intent, media_registered=registered, hidden=hidden) == cast("object", intent)
+
+
+@pytest.mark.parametrize("intent", [None, "queue", "interleave"])
+def test_a_command_the_busy_host_does_not_know_waits_and_interrupts_nobody(intent: DeliveryIntent | None) -> None:
+    assert route(RunnerFacts(command=True), BusyMessage("/zzz", intent)).decision is BusyDecision.QUEUE
 
 
 def test_an_agent_never_answers_an_approval() -> None:

@@ -69,6 +69,42 @@ async def test_a_failed_attachment_is_skipped_and_says_nothing_in_model_mode() -
     assert bench.held() == [4]
 
 
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+async def test_attachments_that_did_not_arrive_leave_one_line_with_ids_sizes_and_reasons(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    gone = {"url": "https://gone.test/private-name.pdf", "fileName": "private-name.pdf", "sizeBytes": 8}
+    await bench.intake.take("c", "m", [bench.serve("a.png", PNG), gone, {}, bench.serve("empty.txt", b"")])
+    (line,) = warned(caplog)
+    assert line.startswith("message m of c: 3 of 4 attachments did not arrive: no. 2 (8 bytes): ")
+    assert "no. 3 (size unknown): it has no address; no. 4 (size unknown): it has 0 bytes; 1 to " in line
+    assert "test" not in line
+    assert "private-name" not in line
+
+
+@pytest.mark.parametrize("size", ["8", True, -1, 10**400, 1.5, None])
+async def test_a_size_that_is_none_is_unknown(caplog: pytest.LogCaptureFixture, size: object) -> None:
+    await Bench().intake.take("c", "m", [{"sizeBytes": size}])
+    assert "no. 1 (size unknown): it has no address" in warned(caplog)[0]
+
+
+async def test_the_line_about_many_missing_attachments_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    await Bench().intake.take("c", "m", [{}] * 5_000)
+    (line,) = warned(caplog)
+    assert line.count("no. ") == 4
+    assert line.endswith("; and 4996 more")
+
+
+async def test_attachments_that_arrive_leave_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    await bench.intake.take("c", "m", [bench.serve("a.png", PNG), bench.serve("b.pdf", PDF)])
+    assert caplog.records == []
+
+
 async def test_an_image_the_host_does_not_take_stays_a_file_of_the_sender() -> None:
     bench = Bench()
     heic = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"
@@ -201,7 +237,8 @@ async def test_h21_ten_attachments_download_side_by_side_in_the_messages_order()
     assert bench.held() == list(range(12))
 
 
-async def test_h21_the_deadline_ends_slow_downloads_and_fails_closed() -> None:
+async def test_h21_the_deadline_ends_slow_downloads_and_fails_closed(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.clear()
     bench = Bench("images")
     slow, item = asyncio.Event(), bench.serve("a.png", PNG)
     fetch = bench.fetcher.fetch
@@ -219,6 +256,7 @@ async def test_h21_the_deadline_ends_slow_downloads_and_fails_closed() -> None:
     await bench.clock.advance(1)
     result = await taking
     assert "[2 image attachments could not" in result.markers
+    assert "no. 2 (size unknown): it took longer than 60 s" in warned(caplog)[0]
     assert bench.held() == []
     assert bench.clock.sleepers == 0
     assert len(asyncio.all_tasks()) == 1

@@ -206,8 +206,9 @@ async def test_the_hosts_policy_is_asked_about_every_hop_off_the_event_loop():
         return "b.example" not in url
 
     web = Web(to("https://b.example/"), ok(), names={"b.example": ["8.8.8.8"]})
-    with pytest.raises(MediaError, match="policy"):
+    with pytest.raises(MediaError, match=r"policy .*security\.allow_private_urls") as caught:
         await web.fetcher(policy).fetch("https://files.example/a")
+    assert ".example" not in str(caught.value)
     assert asked == [("https://files.example/a", False), ("https://b.example/", False)]
 
 
@@ -219,7 +220,7 @@ async def test_a_policy_that_permits_the_very_address_opens_private_ones(address
 
 async def test_a_name_that_changes_its_mind_after_the_policy_looked_is_refused():
     web = Web(ok(), names={"rebind.example": ["127.0.0.1"]})
-    with pytest.raises(MediaError, match="not public"):
+    with pytest.raises(MediaError, match=r"not public .*security\.allow_private_urls"):
         await web.fetcher(lambda url: "rebind.example" in url).fetch("http://rebind.example/")
     assert web.requests == []
 

@@ -66,7 +66,12 @@ def test_the_host_installs_nothing_and_overrides_are_merged_deeply(tmp_path, chi
     over = {"security": {"x": 1}, "plugins": {"enabled": ["other"]}, "display": {"platforms": {"canon": {"y": 2}}}}
     with Gateway(settings(config=over, streaming=False), root=tmp_path) as gateway:
         config = config_of(gateway)
-    assert config["security"] == {"allow_lazy_installs": False, "tirith_enabled": False, "x": 1}
+    assert config["security"] == {
+        "allow_lazy_installs": False,
+        "tirith_enabled": False,
+        "allow_private_urls": True,
+        "x": 1,
+    }
     assert config["plugins"]["enabled"] == ["other"]
     assert config["display"]["platforms"]["canon"] == {**config["display"]["platforms"]["canon"], "y": 2}
     assert config["streaming"] == {"enabled": False}
@@ -85,6 +90,37 @@ def test_an_early_end_is_told_with_the_exit_code_and_the_end_of_the_output(child
         pass
     assert "what went wrong" in caught.value.log
     assert not gateway.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"), [("http://127.0.0.1:1", True), ("http://localhost:1", True), ("https://canon.example", False)]
+)
+def test_files_of_a_canon_on_this_machine_are_fetched_unless_the_test_says_otherwise(tmp_path, child, url, allowed):
+    child(f"import pathlib, time; {_SAY_READY}")
+    with Gateway(settings(canon={"CANON_BASE_URL": url}), root=tmp_path, keep=True) as gateway:
+        assert config_of(gateway)["security"]["allow_private_urls"] is allowed
+        gateway.restart(settings(config={"security": {"allow_private_urls": False}}))
+        assert config_of(gateway)["security"]["allow_private_urls"] is False
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["ERROR canon_hermes_plugin.x: no such profile", "ERROR gateway.run: platform failed"], "no such profile"),
+        (["INFO all is well", "ERROR gateway.run: no platform"], "no platform"),
+        (["Traceback (most recent call last):", "ValueError: a bad setting", "bye"], "ValueError: a bad setting"),
+        (["ERROR x: the key sk-secret is bad"], r"the key \*\*\* is bad"),
+        (["ERROR x: " + "y" * 9_000], "y{480,491}$"),
+        (["nothing to see"], "exit code 78$"),
+    ],
+)
+def test_an_early_end_gives_the_reason_the_log_gives(child, lines, reason):
+    child(f"print({chr(10).join(lines)!r}); raise SystemExit(78)")
+    gateway = Gateway(settings(model_key="sk-secret"))
+    with pytest.raises(GatewayError, match=reason) as caught, gateway:
+        pass
+    assert str(caught.value).startswith("the gateway ended with exit code 78")
+    assert "sk-secret" not in str(caught.value)
 
 
 def test_a_gateway_that_never_gets_ready_is_killed(child, tmp_path):

@@ -55,6 +55,55 @@ def test_only_loopback_addresses_are_served():
         LoopbackCanon(host="0.0.0.0")
 
 
+def test_what_was_never_entered_has_no_address():
+    idle = LoopbackCanon(port=1)
+    for use in (lambda: idle.base_url, idle.environment, lambda: idle.host_file(b"x", "text/plain")):
+        with pytest.raises(RuntimeError, match="with LoopbackCanon"):
+            use()
+    with LoopbackCanon() as entered:
+        pass
+    assert entered.base_url.startswith("http://127.0.0.1:")
+
+
+def test_nobody_speaks_who_is_not_known_and_nowhere_else(canon):
+    before = len(canon.messages(own=None))
+    with pytest.raises(ValueError, match=r"unknown person 'nobody'; known: .*user_dana.*add_person"):
+        canon.say(DIRECT, "nobody", "hi")
+    with pytest.raises(ValueError, match=rf"unknown conversation 'conv_x'; known: {DIRECT}, .*add_conversation"):
+        canon.say("conv_x", "user_dana", "hi")
+    assert len(canon.messages(own=None)) == before
+    canon.add_conversation("conv_x", "user_eli")
+    canon.add_person(Person("nobody", "Somebody"))
+    for who in ("user_eli", "nobody"):
+        canon.say("conv_x", who, "hi")
+    assert [message.sender_id for message in canon.messages(own=False)] == ["user_eli", "nobody"]
+
+
+@pytest.mark.parametrize(
+    ("data", "mime", "error", "complaint"),
+    [
+        ("text", "text/plain", TypeError, "bytes, not str"),
+        (5, "text/plain", TypeError, "bytes, not int"),
+        (b"x", "x", ValueError, "'x' is no MIME type"),
+        (b"x", "", ValueError, "no MIME type"),
+    ],
+)
+def test_a_hosted_file_is_bytes_with_a_type(canon, data, mime, error, complaint):
+    with pytest.raises(error, match=complaint):
+        canon.host_file(data, mime)
+    assert canon.media.files == {}
+
+
+def test_a_fault_that_is_none_names_the_known_ones(canon):
+    with pytest.raises(ValueError, match="unknown kind of fault 'bogus'; known: delay, status, drop, reset"):
+        canon.fault("send", kind="bogus")
+    with pytest.raises(ValueError, match="unknown route 'no-such-route'; known: conversations, "):
+        canon.fault("no-such-route")
+    with pytest.raises(TypeError, match="bogus"):
+        canon.fault("send", bogus=1)
+    assert httpx.post(f"{canon.base_url}/messages/send", json={}).status_code == 401, "nothing was queued"
+
+
 def test_both_health_routes_prove_a_known_environment_without_a_bearer(canon):
     for path in ("/healthz/", "/health"):
         response = httpx.get(canon.base_url + path)

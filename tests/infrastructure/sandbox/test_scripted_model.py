@@ -56,6 +56,25 @@ def test_auxiliary_calls_get_one_plain_completion_and_use_up_no_script(model):
     assert answer["choices"][0]["finish_reason"] == "stop"
 
 
+@pytest.mark.parametrize(
+    ("rounds", "complaint"),
+    [
+        ((ToolCall("t"),), r"round 1 is a list of steps, not ToolCall: write \[ToolCall\("),
+        ((["a"], "text"), r"round 2 is a list of steps, not str: write \['text'\]"),
+        ((None,), r"round 1 is a list of steps, not NoneType: write \[\"text\"\]"),
+        ((["a"], ["b", 5]), "a step of round 2 is int; a step is one of: str, ToolCall, Pause, Gate, Fail"),
+        (([["a"]],), "a step of round 1 is list"),
+    ],
+)
+def test_a_round_that_cannot_be_played_is_refused_where_it_is_written(model, rounds, complaint):
+    with pytest.raises(TypeError, match=complaint):
+        model.script("x", *rounds)
+    model.script_with("x", lambda request: rounds[-1])
+    answer = complete(model, user("x"))
+    assert answer.status_code == 400
+    assert "round 1 is" in answer.json()["error"]["message"]
+
+
 def test_rounds_follow_the_tool_results_and_the_last_one_repeats(model):
     model.script("clock", ["Let me look.", ToolCall("terminal", {"command": "date"})], ["It is late."])
     first = complete(model, user("clock"))
