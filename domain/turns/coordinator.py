@@ -99,7 +99,8 @@ class TurnCoordinator:
         self._recovery = Recovery(self._world, self._rooms, dispatch, self._settling)
         self._endings: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = False
+        self._opened = asyncio.Event()
+        self._opened.set()
         self._heart: asyncio.Task[None] | None = None
         self._recounts: set[str] = set()
 
@@ -108,7 +109,7 @@ class TurnCoordinator:
 
         Call it on the gateway loop whenever Canon has accepted the key.
         """
-        self._closed = False
+        self._opened.set()
         self._settling.resume()
         self._ending.resume()
         self._recovery.begin()
@@ -123,7 +124,7 @@ class TurnCoordinator:
     async def open(self, start: TurnStart) -> Turn:
         """Open a turn. Its ``thinking`` goes out first, then its node is retired; nothing of that is waited for."""
         self._loop = asyncio.get_running_loop()
-        self._closed = False
+        self._opened.set()
         self._settling.resume()
         turn_id = f"hermes-{self._world.ids.hex(20)}"
         turn = Turn(turn_id, start, self._world.clock.now_ms(), seal_bytes=self._seal_bytes)
@@ -167,8 +168,8 @@ class TurnCoordinator:
             # Where it happened, without the exception's text: that may quote a message.
             frames = "".join(traceback.format_tb(error.__traceback__))
             _log.error("end of turn=%s failed: %s\n%s", turn.id, type(error).__name__, frames)
-        if self._closed:
-            await self._world.tasks.drain(DRAIN)
+        if not self._opened.is_set():
+            await self._drain()
 
     def tool_started(self, turn: Turn, start: ToolStart) -> None:
         """Record a tool call's start; any thread."""
@@ -244,7 +245,7 @@ class TurnCoordinator:
         Open turns stay as they are and may still be completed. What did not settle goes on with the next connection or
         turn, in this process or the next one.
         """
-        self._closed = True
+        self._opened.clear()
         heart, self._heart = self._heart, None
         if heart is not None:
             heart.cancel()
@@ -255,7 +256,18 @@ class TurnCoordinator:
             ending.cancel()
         if self._endings:
             await asyncio.wait(set(self._endings), timeout=DRAIN)  # they leave their answers to be settled later
-        await self._world.tasks.drain(DRAIN)
+        await self._drain()
+
+    async def _drain(self) -> None:
+        """End background work, unless the next connection opens meanwhile: then the work is its work."""
+        draining = asyncio.create_task(self._world.tasks.drain(DRAIN), name="drain", context=Context())
+        opening = asyncio.create_task(self._opened.wait(), name="await opening", context=Context())
+        try:
+            await asyncio.wait({draining, opening}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            draining.cancel()
+            opening.cancel()
+            await asyncio.gather(draining, opening, return_exceptions=True)
 
     async def _text(self, turn: Turn | None, text: HostText) -> Ack:
         turn = self._own(turn, text.conversation_id) or self._named_by(text)

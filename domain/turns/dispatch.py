@@ -36,6 +36,8 @@ class Dispatch:
         self._reading: asyncio.Task[Sequence[OutboxEntry]] | None = None
         self._ahead: dict[str, asyncio.Event] = {}
         """The conversations in which an earlier process left something unsaid."""
+        self._early: set[str] = set()
+        """What was kept here before what earlier processes left was read."""
 
     async def send(self, operation: Operation, turn: Turn | None = None) -> None:
         """Keep ``operation`` and send all of it, for ``turn`` if it ends one.
@@ -47,12 +49,13 @@ class Dispatch:
                 for a cancellation.
         """
         try:
-            await self._let_pass(operation.conversation_id)
+            await self.look()  # before the first write, so that what is read there is never our own
             await self._keep(operation, turn)
         except asyncio.CancelledError:
             # Its owner has it replayed, in this process or the next one: it must lie there by then.
             self._world.tasks.spawn(self._keep(operation, turn), name=f"keep {operation.id}")
             raise
+        await self._let_pass(operation.conversation_id)
         await transmit(self._world.canon, operation)
         self._world.tasks.spawn(self.forget(operation), name=f"forget {operation.id}")
 
@@ -82,6 +85,8 @@ class Dispatch:
         except OutboxError as error:
             _log.error("what an earlier process left unsaid stays so: %s", error)
             return ()
+        # A slow disk may have been written to while it was read.
+        found = [entry for entry in found if entry.operation_id not in self._early]
         self._ahead = {entry.conversation_id: asyncio.Event() for entry in found}
         return found
 
@@ -94,7 +99,6 @@ class Dispatch:
         return found
 
     async def _let_pass(self, conversation_id: str) -> None:
-        await self.look()
         if (event := self._ahead.get(conversation_id)) is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(BEHIND):
@@ -104,6 +108,8 @@ class Dispatch:
         entry = OutboxEntry(operation.id, operation.messages, self._world.clock.now_ms())
         if turn is not None:
             entry = replace(entry, turn_id=turn.id, opened_at=turn.opened_at, session_key=turn.start.session_key)
+        if self._reading is None or not self._reading.done():
+            self._early.add(operation.id)
         try:
             async with asyncio.timeout(DISK_PATIENCE):
                 await self._world.outbox.keep(entry)

@@ -182,6 +182,22 @@ async def test_what_was_being_settled_when_the_connection_ended_is_settled_after
     assert bench.finals == ["The answer."]
 
 
+async def test_a_turn_that_ended_while_closed_does_not_end_the_work_of_the_next_connection(bench, monkeypatch):
+    monkeypatch.setattr("canon_hermes_plugin.domain.turns.coordinator.DRAIN", 0.2)
+    turn = await bench.open()
+    await bench.say(turn, "The answer.", notify=True)
+    await bench.coordinator.close()
+    bench.canon.faults.fail_next("send", Fault.ambiguous())
+    ending = asyncio.ensure_future(bench.coordinator.complete(turn, "success"))
+    await settle()
+    assert not ending.done()
+    bench.coordinator.recover()
+    await ending
+    await asyncio.sleep(0.3)  # longer than the work had been given
+    await bench.clock.advance(PAUSES[0])
+    assert bench.finals == ["The answer."]
+
+
 async def test_a_turn_ends_locally_even_when_the_transport_is_gone(bench, monkeypatch):
     turn = await bench.open()
     await bench.say(turn, "The answer.", notify=True)

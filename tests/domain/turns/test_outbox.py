@@ -268,6 +268,45 @@ async def test_field_90_a_new_answer_does_not_overtake_what_is_being_recovered(b
     assert after.finals == ["Old.", "New."]
 
 
+async def test_field_90_an_answer_that_waits_for_leftovers_is_kept_and_survives_a_second_death(bench, reborn):
+    await begin(bench, "Old.")
+    second = await reborn(connected=False)
+    second.canon.faults.hold_next("send")
+    second.coordinator.recover()
+    turn = await second.open(message_id="msg_78")
+    await second.say(turn, "New.", notify=True)
+    ending = asyncio.ensure_future(second.coordinator.complete(turn, "success"))
+    await settle()
+    assert second.texts == []
+    third = await reborn()
+    assert ending.done()
+    assert third.finals == ["Old.", "New."]
+    assert third.outbox.documents == {}
+
+
+async def test_field_90_what_is_kept_while_a_slow_disk_is_read_is_not_taken_for_a_leftover(bench, monkeypatch):
+    monkeypatch.setattr(dispatch, "DISK_PATIENCE", 0.01)
+    slow, read = asyncio.Event(), bench.outbox.leftover
+
+    async def leftover():
+        await slow.wait()
+        return await read()
+
+    monkeypatch.setattr(bench.outbox, "leftover", leftover, raising=False)
+    bench.coordinator.recover()
+    turn, ending, gate = await begin(bench)
+    async with asyncio.timeout(5):
+        while not bench.outbox.documents:
+            await asyncio.sleep(0.005)
+    slow.set()
+    await settle()
+    assert bench.canon.operations().count("send") == 1
+    assert ends_of(bench, turn) != "completed"
+    gate.set()
+    await ending
+    assert bench.finals == ["The answer."]
+
+
 async def test_field_90_an_answer_cut_short_before_it_was_kept_is_kept_and_said_later(bench, reborn, monkeypatch):
     monkeypatch.setattr("canon_hermes_plugin.domain.turns.coordinator.DRAIN", 0.01)
     await begin(bench, "Old.")
@@ -276,8 +315,17 @@ async def test_field_90_an_answer_cut_short_before_it_was_kept_is_kept_and_said_
     after.coordinator.recover()
     turn = await after.open(message_id="msg_78")
     await after.say(turn, "New.", notify=True)
+    keep, writing = after.outbox.keep, asyncio.Event()
+
+    async def slow(entry):
+        if not writing.is_set():
+            writing.set()
+            await asyncio.Event().wait()
+        await keep(entry)
+
+    monkeypatch.setattr(after.outbox, "keep", slow, raising=False)
     ending = asyncio.ensure_future(after.coordinator.complete(turn, "success"))
-    await settle()
+    await writing.wait()
     assert len(after.outbox.documents) == 1
     await after.coordinator.close()
     await asyncio.gather(ending, return_exceptions=True)
