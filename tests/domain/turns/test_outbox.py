@@ -29,7 +29,7 @@ async def reborn(bench, bench_type):
     made = []
 
     async def next_process(*, connected=True):
-        await bench.die()
+        await (made[-1] if made else bench).die()
         made.append(bench_type(earlier=bench, seed=100 + len(made)))
         if connected:
             made[-1].coordinator.recover()
