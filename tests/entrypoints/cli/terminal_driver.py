@@ -8,9 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@contextmanager
+def heeding_interrupts():
+    """Start programs that Ctrl-C reaches, also where a shell runs these tests in the background and has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Session:
@@ -21,14 +32,15 @@ class Session:
     ):
         self._master, slave = pty.openpty()
         self._seen = self.raw = ""
-        self.process = subprocess.Popen(
-            [*command, *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**environ, "TERM": term, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
-            start_new_session=True,
-        )
+        with heeding_interrupts():
+            self.process = subprocess.Popen(
+                [*command, *arguments],
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                env={**environ, "TERM": term, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
+                start_new_session=True,
+            )
         os.close(slave)
 
     def expect(self, text, seconds=60):
