@@ -240,7 +240,7 @@ def services_of(container: PluginContainer) -> Services:
     turns, lanes, inbound = container.turns(), container.lanes(), container.inbound()
     lanes.serve(turns)
     container.checkpoints().waiting = lanes.waiting
-    HOOKS.serve(turns, lanes.run_finished)
+    HOOKS.serve(turns, lanes)
     container.desk().identity = container.ledger_identity()
     container.receipts().describe = partial(_chat_facts, inbound.conversations)
     return Services(

@@ -85,7 +85,11 @@ class HostInbox(Protocol):
         ...
 
     def waiting(self) -> frozenset[str]:
-        """Return the ids of the messages that were taken and whose turn has not begun yet."""
+        """Return the ids of the messages that would be lost with this process.
+
+        They were taken, and their turn has not begun, or the host has not written them into its own history yet; or
+        they joined a turn that still runs.
+        """
         ...
 
 

@@ -1,8 +1,9 @@
 """What the next process is told about the stream: decides from where it reads on, and which messages it skips.
 
-A message counts as done when its turn began, or when it was dropped; one that still waits behind a running turn does
-not, and holds the cursor before it. So a restart, orderly or not, brings back what waited and what was written
-meanwhile, and repeats nothing that began (rule 6; field rows 63, 65, 67). Refuses to know how a checkpoint is stored.
+A message counts as done when the host has it in its own history, or when it was dropped; one that still waits behind a
+running turn does not, and holds the cursor before it. So a restart, orderly or not, brings back what waited and what
+was written meanwhile, and repeats nothing the host knows (rule 6; field rows 63, 65, 67). Refuses to know how a
+checkpoint is stored.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ MAX_AGE_MS: Final = 3_600_000
 """A longer gap is not caught up with; the host continues conversations for as long (hermes-host §4.7)."""
 
 _LATEST: Final = WINDOW // 2
-"""Messages that may be done behind a waiting one before it stops holding the cursor: all of them must be remembered."""
+"""Messages that may be done behind a waiting one before it stops holding the cursor: all of them must be remembered.
+Messages that wake nobody do not count."""
 
 
 class ResumableStream(Protocol):
@@ -60,7 +62,7 @@ class CheckpointKeeper:
         tasks: owns the writing.
 
     Attributes:
-        waiting: returns the ids of messages that were taken and whose turn has not begun.
+        waiting: returns the ids of messages that were taken and are not safe with the host yet.
     """
 
     def __init__(

@@ -103,9 +103,14 @@ class InboundPorts:
 
 @dataclass(slots=True)
 class InboundState:
-    """What outlives a connection: seen messages, conversations, background. Owned by one event loop."""
+    """What outlives a connection: seen messages, conversations, background. Owned by one event loop.
+
+    Messages that woke nobody have a window of their own (``overheard``): a busy room must not push those that did out
+    of theirs (``claims``), which the next process relies on.
+    """
 
     claims: Claims = field(default_factory=Claims)
+    overheard: Claims = field(default_factory=Claims)
     conversations: ConversationFacts = field(default_factory=ConversationFacts)
     background: BackgroundBuffer = field(default_factory=BackgroundBuffer)
 
@@ -197,17 +202,17 @@ class InboundService:
         screened = screen(payload, self._identity.agent_id)
         if not isinstance(screened, Screened):
             return isinstance(screened, Drop)
-        claims, message_id = self._state.claims, screened.message_id
-        if message_id is not None and claims.known(message_id):
-            return not claims.in_work(message_id)
+        state, message_id = self._state, screened.message_id
+        if message_id is not None and (state.claims.known(message_id) or state.overheard.known(message_id)):
+            return not state.claims.in_work(message_id)
         outcome = decide(screened)
         if isinstance(outcome, Admit):
             return False
-        self._state.conversations.learn(screened.conversation_id, payload)
+        state.conversations.learn(screened.conversation_id, payload)
         if isinstance(outcome, Suppress):
-            self._state.background.record(screened.conversation_id, outcome.overheard)
+            state.background.record(screened.conversation_id, outcome.overheard)
         if message_id is not None:
-            claims.commit(message_id)
+            state.overheard.commit(message_id)
         if _log.isEnabledFor(logging.DEBUG):
             reason = outcome.verdict.reason if isinstance(outcome, Suppress) else outcome.reason
             _log.debug("message %s not dispatched: %s", message_id, reason.value)

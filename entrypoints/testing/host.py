@@ -47,6 +47,10 @@ class MessageShelf(Protocol):
         """It will never run."""
         ...
 
+    def changed(self) -> None:
+        """What ran with it has ended."""
+        ...
+
 
 class Signaller(Protocol):
     """Binds the host's provenance of a turn to the calling context (hermes-host: session context)."""
@@ -170,6 +174,7 @@ class ScriptedHost:
             raise
         finally:
             del self._turns[run]
+            links.shelf.changed()
             await links.turns.complete(turn, outcome)
 
     def queue_changed(self, run: Run) -> None:

@@ -6,6 +6,7 @@ system lacks is probed by name (field faults 46, 47).
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import secrets
@@ -49,7 +50,7 @@ class AtomicWriter:
         Raises:
             OSError: nothing was replaced; the old file is intact.
         """
-        target = path.resolve() if path.is_symlink() else path
+        target = _target_of(path)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = target.parent / f".{target.name}.{os.getpid()}.{secrets.token_hex(6)}.tmp"
         try:
@@ -71,6 +72,16 @@ class AtomicWriter:
                 self.sleep(min(0.01 * 2**attempt, 0.5) * (0.5 + self.jitter()))
             else:
                 return
+
+
+def _target_of(path: Path) -> Path:
+    """Return where a write of ``path`` goes: through symbolic links, to what they name."""
+    if not path.is_symlink():
+        return path
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # a loop of links; an OSError only since Python 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:

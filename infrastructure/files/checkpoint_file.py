@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import stat
 from pathlib import Path
 from typing import cast, final
 
@@ -42,6 +43,8 @@ class FileCheckpoints:
     def _load(self) -> Checkpoint | None:
         clean_strays(self._path)
         try:
+            if not stat.S_ISREG(self._path.stat().st_mode):
+                raise ValueError("not a file")  # noqa: TRY301 - one way for everything unusable
             with self._path.open("rb") as file:
                 raw = file.read(_MAX_BYTES + 1)
             return _decode(raw)
@@ -53,8 +56,11 @@ class FileCheckpoints:
 
     def _save(self, checkpoint: Checkpoint) -> None:
         document = {"cursor": checkpoint.cursor, "done": checkpoint.done, "heardAt": checkpoint.heard_at}
+        data = json.dumps(document).encode("ascii")
+        if len(data) > _MAX_BYTES:
+            raise CheckpointError(f"{len(data)} bytes are more than {self._path} may hold")
         try:
-            write_atomic(self._path, json.dumps(document).encode("ascii"))
+            write_atomic(self._path, data)
         except OSError as error:
             raise CheckpointError(
                 f"{self._path} cannot be written: {error.strerror or type(error).__name__}"

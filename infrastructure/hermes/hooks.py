@@ -7,7 +7,6 @@ from the context they inherit, never guessed. Sub-agents run without that contex
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from canon_hermes_plugin.domain.turns.context import current_turn
@@ -38,17 +37,29 @@ class Activity(Protocol):
         ...
 
 
+class Queue(Protocol):
+    """What wants to know how far the runs of sessions are; thread-safe."""
+
+    def run_recorded(self, key: str) -> None:
+        """The host asks the model: what the run is about is in the host's history."""
+        ...
+
+    def run_finished(self, key: str, host_session: str | None) -> bool:
+        """A run ended; ``False`` for another agent's that works inside the session's."""
+        ...
+
+
 class Hooks:
     """The callbacks the plugin registers; one instance for each process, served by the connected platform."""
 
     def __init__(self) -> None:
         self._activity: Activity | None = None
-        self._run_finished: Callable[[str, str | None], bool] | None = None
+        self._queue: Queue | None = None
 
-    def serve(self, activity: Activity, run_finished: Callable[[str, str | None], bool]) -> None:
-        """Say who listens: the turns, and the queue that wants to know when a run of a session ended."""
+    def serve(self, activity: Activity, queue: Queue) -> None:
+        """Say who listens: the turns, and the queue behind their sessions."""
         self._activity = activity
-        self._run_finished = run_finished
+        self._queue = queue
 
     def register(self, ctx: Any) -> None:  # noqa: ANN401 - the host's untyped plugin context
         """Register every callback; the host clears its registry before each discovery pass."""
@@ -60,6 +71,7 @@ class Hooks:
             ("pre_tool_call", self.pre_tool_call),
             ("post_tool_call", self.post_tool_call),
             ("subagent_stop", self.subagent_stop),
+            ("pre_api_request", self.pre_api_request),
             ("post_llm_call", self.post_llm_call),
             ("post_approval_response", LIVE.approval_closed),
         ):
@@ -102,15 +114,21 @@ class Hooks:
         )
         activity.subagent_finished(turn, end)
 
+    def pre_api_request(self, **_: object) -> None:
+        """The model is asked; before the first time the host has written the message into its history."""
+        turn, queue = current_turn.get(), self._queue
+        if turn is not None and queue is not None:
+            queue.run_recorded(turn.start.session_key)
+
     def post_llm_call(self, assistant_response: object = None, session_id: object = None, **_: object) -> None:
         """A run ended with this text; what was steered in too late comes back to the queue.
 
         Other agents run in the turn's context too: a job the agent runs at once, for one. Their text is no answer.
         """
         turn, activity = current_turn.get(), self._activity
-        if turn is None or activity is None or self._run_finished is None:
+        if turn is None or activity is None or self._queue is None:
             return
-        if self._run_finished(turn.start.session_key, _text(session_id)) and isinstance(assistant_response, str):
+        if self._queue.run_finished(turn.start.session_key, _text(session_id)) and isinstance(assistant_response, str):
             activity.answer_confirmed(turn, assistant_response)
 
 

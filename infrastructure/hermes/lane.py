@@ -41,6 +41,7 @@ class Lane:
         starting: the event that is being handed to the host, until its lifecycle begins.
         current: the event of the newest lifecycle.
         turn: its turn.
+        recorded: the host keeps the message of ``current`` in its own history: it asks the model now.
         interrupted: somebody interrupted it.
         steered: events put into the running run, oldest first.
         steerable: the run still reads what is put into it. Guarded by ``lock``, like ``steered``.
@@ -53,6 +54,7 @@ class Lane:
     starting: HostObject | None = None
     current: HostObject | None = None
     turn: Turn | None = None
+    recorded: bool = False
     interrupted: bool = False
     steered: list[HostObject] = field(default_factory=list[HostObject])
     steerable: bool = False
@@ -95,7 +97,7 @@ class Lane:
         if self.starting is event:
             self.starting = None
         self.open += 1
-        self.current, self.turn, self.interrupted = event, None, False
+        self.current, self.turn, self.recorded, self.interrupted = event, None, False, False
         with self.lock:
             self.steered.clear()
             self.steerable = True
@@ -146,6 +148,10 @@ def busy_in(lanes: Iterable[Lane], conversation_id: str) -> list[Lane]:
 
 
 def waiting_in(lanes: Iterable[Lane]) -> list[HostObject]:
-    """Return the events that were taken and whose turn has not begun: those that wait, start, or are being opened."""
-    opening = (lane.current for lane in lanes if lane.open and lane.turn is None)
-    return [event for event in (*opening, *(e for lane in lanes for e in (lane.starting, *lane.waiting))) if event]
+    """Return the events that would be lost with the process: they wait, start, or are not known to the host's history.
+
+    What was put into a running run is among them until that run ends: only then it is known to be read.
+    """
+    unsafe = ((*lane.steered, *(() if lane.recorded else (lane.current,))) for lane in lanes if lane.open)
+    waiting = ((lane.starting, *lane.waiting) for lane in lanes)
+    return [event for events in (*unsafe, *waiting) for event in events if event is not None]

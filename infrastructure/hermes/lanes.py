@@ -60,6 +60,7 @@ class HermesLanes:
         self._adapter: HostObject | None = None
         self._host = BusyHost(trusted=settings.access.decided_here)
         self._turns: TurnControls | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._warned = False
 
     def serve(self, turns: TurnControls) -> None:
@@ -160,6 +161,7 @@ class HermesLanes:
 
     def started(self, event: HostObject) -> str:
         """The host begins to process ``event``; returns its session key."""
+        self._loop = asyncio.get_running_loop()
         lane = self._lane(self.key_of(event))
         if lane.begin(event):
             self._interrupt(lane)
@@ -185,6 +187,7 @@ class HermesLanes:
         lane = self._lane(key)
         lane.open = max(0, lane.open - 1)
         events = [event, *lane.steered_in()]
+        self._shelf.changed()
         task = asyncio.current_task()
         if task is None:
             self._advance(lane)
@@ -209,6 +212,14 @@ class HermesLanes:
         slot = compat.take_slot(adapter, key)
         for event in (*(() if slot is None else (slot,)), *compat.take_overflow(self._host.runner, key)):
             self._lane(key).waiting.append(event)
+
+    def run_recorded(self, key: str) -> None:
+        """The host asks the model: the message of the session's run is in the host's history now. On agent threads."""
+        lane, loop = self._lanes.get(key), self._loop
+        if lane is not None and not lane.recorded:
+            lane.recorded = True
+            if loop is not None and not loop.is_closed():
+                loop.call_soon_threadsafe(self._shelf.changed)
 
     def run_finished(self, key: str, host_session: str | None) -> bool:
         """One agent run of the session ended; called on its thread, before the host looks for leftover steering.

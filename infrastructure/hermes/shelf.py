@@ -41,16 +41,16 @@ class Shelf:
         self._port = port
         self._tasks = tasks
         self._clock = clock
-        self._changed = changed
+        self.changed = changed
 
     def started(self, message: InboundMessage) -> None:
         """The message is being worked on: in its own turn, or steered into a running one."""
-        self._changed()
+        self.changed()
         self._tasks.spawn(self._settle(message), name=f"accept {message.message_id}")
 
     def dropped(self, message: InboundMessage) -> None:
         """The message will never be worked on: somebody dropped the queue, or it was full."""
-        self._changed()
+        self.changed()
         self._tasks.spawn(self._settle(message), name=f"drop {message.message_id}")
 
     async def _settle(self, message: InboundMessage) -> None:

@@ -36,6 +36,7 @@ class Run:
         message: what the turn is about.
         interrupted: somebody ended it.
         begun: the agent's part began.
+        joined: further messages it took in.
     """
 
     def __init__(self, session_key: str, message: InboundMessage) -> None:
@@ -43,6 +44,7 @@ class Run:
         self.message = message
         self.interrupted = False
         self.begun = False
+        self.joined: list[InboundMessage] = []
         self._playing: asyncio.Task[Any] | None = None
 
     @property
@@ -67,6 +69,7 @@ class Run:
             raise InterruptedRunError from None
         finally:
             self._playing = None
+            self.joined.clear()
 
     def interrupt(self) -> None:
         """End the agent's part, now or as soon as it begins."""
@@ -174,6 +177,9 @@ class MemoryLanes:
     def serve(self, turns: object) -> None:
         """Take note of the turns the queue steers: whoever runs the lifecycles knows them."""
 
+    def run_recorded(self, key: str) -> None:
+        """A run of the session asks its model; here it began long before."""
+
     def run_finished(self, key: str, host_session: str | None) -> bool:
         """A run of the session ended; it left nothing unread, and no other agent runs inside it."""
         return True
@@ -213,9 +219,10 @@ class MemoryLanes:
 
     def waiting(self) -> frozenset[str]:
         waiting = (message for session in self._sessions.values() for message in session.waiting)
-        runs = (session.run for session in self._sessions.values())
-        unbegun = (run.message for run in runs if run is not None and not run.begun)
-        return frozenset(message.message_id for message in (*waiting, *unbegun) if message.message_id)
+        runs = [session.run for session in self._sessions.values() if session.run is not None]
+        unbegun = (run.message for run in runs if not run.begun)
+        joined = (message for run in runs for message in run.joined)
+        return frozenset(message.message_id for message in (*waiting, *unbegun, *joined) if message.message_id)
 
     # --- ports.host.HostLanes ---------------------------------------------------------------------------------------
 
@@ -247,6 +254,7 @@ class MemoryLanes:
         run = session.run
         joins = message.intent == "interleave" and self.interleave and bool(message.text.strip())
         if joins and run is not None and run.live:
+            run.joined.append(message)
             self._lifecycles.took_in(run, message)
             return
         if message.intent == "stop":

@@ -13,6 +13,7 @@ from canon_hermes_plugin.infrastructure.files import checkpoint_file
 from canon_hermes_plugin.infrastructure.files.checkpoint_file import FileCheckpoints
 from canon_hermes_plugin.infrastructure.memory.checkpoints import MemoryCheckpoints
 from canon_hermes_plugin.ports.checkpoints import Checkpoint
+from canon_hermes_plugin.ports.errors import CheckpointError
 from canon_hermes_plugin.testing.contracts import CheckpointStoreContract
 from canon_hermes_plugin.testing.contracts.checkpoints import FIRST
 
@@ -102,6 +103,30 @@ async def test_a_directory_in_its_place_is_told_and_harmless(tmp_path, caplog):
     (tmp_path / "a.json").mkdir()
     assert await FileCheckpoints(tmp_path / "a.json").load() is None
     assert "not usable" in caplog.text
+
+
+async def test_a_loop_of_links_in_its_place_is_told_and_harmless(tmp_path):
+    path = tmp_path / "a.json"
+    path.symlink_to(path)
+    with pytest.raises(CheckpointError):
+        await FileCheckpoints(path).save(FIRST)
+    assert await FileCheckpoints(path).load() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.timeout(10)
+async def test_a_pipe_in_its_place_keeps_nobody_waiting(tmp_path, caplog):
+    os.mkfifo(tmp_path / "a.json")
+    assert await FileCheckpoints(tmp_path / "a.json").load() is None
+    assert "not usable" in caplog.text
+
+
+async def test_what_could_not_be_read_back_is_not_written(tmp_path):
+    store = FileCheckpoints(tmp_path / "a.json")
+    await store.save(FIRST)
+    with pytest.raises(CheckpointError, match="bytes"):
+        await store.save(Checkpoint("e", tuple(f"{number}".zfill(5000) for number in range(1024)), 1))
+    assert await store.load() == FIRST
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permission bits")

@@ -69,6 +69,58 @@ def test_what_waited_and_what_was_written_meanwhile_is_answered_once_after_a_res
     assert [item for item in replied if item in waited] == waited
 
 
+def test_a_message_whose_turn_was_opened_and_never_reached_the_model_is_answered_after_the_restart(
+    chat, own_canon, model
+):
+    conversation = chat.direct()
+    model.script("at once", ["Answer at once."])
+    own_canon.say(conversation, "user_dana", "at once")
+    chat.wait(
+        lambda c: [turn for turn in c.logs.turns if turn["conversationId"] == conversation] or None, 30, "no turn"
+    )
+    chat.gateway.kill()
+    assert answers(own_canon, conversation) == []
+    chat.gateway.restart()
+    chat.wait(lambda c: answers(c, conversation) or None, 60, "the message is lost")
+    chat.settled(conversation)
+    assert answers(own_canon, conversation) == ["Answer at once."]
+
+
+def test_a_message_that_joined_a_run_which_died_is_answered_after_the_restart(chat, own_canon, model):
+    conversation = chat.direct()
+    gate = Gate()
+    model.script("first", ["Half of an ans", gate, "wer."])
+    model.script("joined", ["Answer joined."])
+    own_canon.say(conversation, "user_dana", "first")
+    gate.wait_reached()
+    joined = own_canon.say(conversation, "user_dana", "joined", metadata={"deliveryIntent": "interleave"})
+    chat.wait(lambda c: c.requests("read") or None, 20, "the message is not taken")
+    time.sleep(1)
+    chat.gateway.kill()
+    gate.open()
+    assert joined not in json.loads(checkpoint(chat).read_bytes())["done"]
+    chat.gateway.restart()
+    chat.wait(lambda c: "Answer joined." in answers(c, conversation) or None, 60, "the message is lost")
+
+
+def test_chatter_elsewhere_pushes_nobody_out_of_the_queue(chat, own_canon, model):
+    conversation, group = chat.direct(), chat.group()
+    gate = Gate()
+    model.script("first", ["Half of an ans", gate, "wer."])
+    model.script("second", ["Answer second."])
+    own_canon.say(conversation, "user_dana", "first")
+    gate.wait_reached()
+    own_canon.say(conversation, "user_dana", "second")
+    for number in range(1100):
+        own_canon.say(group, "user_dana", f"chatter {number}", metadata={"replyBehavior": "suppress_auto_reply"})
+    model.script("elsewhere", ["Answer elsewhere."])
+    ask(chat, chat.direct(), "elsewhere")
+    chat.gateway.kill()
+    gate.open()
+    chat.gateway.restart()
+    chat.wait(lambda c: answers(c, conversation) or None, 60, "the waiting message is lost")
+
+
 def test_field_65_what_was_answered_is_not_answered_again_after_a_restart(chat, own_canon, model):
     conversation = chat.direct()
     for words in ("hello", "again"):

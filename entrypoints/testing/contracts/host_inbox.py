@@ -123,6 +123,20 @@ class HostInboxContract(ControlSignals):
         await run_through(host, [99])
 
     @on_a_loop
+    async def test_what_joined_a_run_counts_as_waiting_until_that_run_has_ended(self, host: HostInboxDriver) -> None:
+        """Nobody knows before that whether it was read."""
+        await say(host, [1])
+        turn = await running(host, 1)
+        await say(host, [2], intent="interleave")
+        assert host.inbox.waiting() == {"msg_2"}
+        host.finish(turn)
+        await until(lambda: turn.outcome, "the end of the turn")
+        await passed(host)
+        if [started.start.message_id for started in host.log.turns] != ["msg_1"]:
+            await run_through(host, [2])  # an inbox without interleaving
+        assert host.inbox.waiting() == frozenset()
+
+    @on_a_loop
     async def test_what_waits_between_two_connections_is_named(self, host: HostInboxDriver) -> None:
         await say(host, [1])
         turn = await running(host, 1)

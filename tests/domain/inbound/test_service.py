@@ -377,3 +377,14 @@ async def test_a_message_whose_hand_over_fails_is_not_noted_as_done() -> None:
     assert world.order == ["taking m1", "hand_over"]
     await world.message(id="m1")
     assert world.order[2:] == ["taking m1", "hand_over", "changed, done: ['m1']"]
+
+
+async def test_a_busy_room_does_not_push_out_what_the_next_process_must_know() -> None:
+    world = World()
+    await world.message(id="m1")
+    for number in range(2000):
+        await world.message(id=f"b{number}", metadata={"replyBehavior": "suppress_auto_reply"})
+    assert world.service._state.claims.recent == ("m1",)
+    await world.message(id="m1")
+    await world.message(id="b1999")
+    assert len(world.messages) == 1

@@ -59,6 +59,7 @@ class ScriptedRunner:
         self.subagents = False
         self.compressing = False
         self.building: asyncio.Event | None = None
+        self.asking: asyncio.Event | None = None
         self.runs: list[str] = []
         self.delegated: list[Any] = []
         self.lanes: HermesLanes | None = None
@@ -95,6 +96,9 @@ class ScriptedRunner:
             await self.building.wait()
         agent = ScriptedAgent()
         self._running_agents[key] = agent
+        if self.asking is not None:
+            await self.asking.wait()
+        self.lanes.run_recorded(key)  # the host's first request to the model
         self.began(agent, event)
         try:
             await agent.done.wait()
@@ -158,9 +162,9 @@ class Stage:
         self.runner = runner or ScriptedRunner()
         self.groups: set[str] = set()
         self.settings = settings or Settings(access=Access(everyone=True))
-        self.lanes = HermesLanes(
-            self.settings, Shelf(self.canon, self.tasks, SystemClock()), self.tasks, SystemClock(), lambda: "user_owner"
-        )
+        self.changes: list[None] = []
+        shelf = Shelf(self.canon, self.tasks, SystemClock(), lambda: self.changes.append(None))
+        self.lanes = HermesLanes(self.settings, shelf, self.tasks, SystemClock(), lambda: "user_owner")
         self.lanes.serve(self.turns)
         self.runner.lanes = self.lanes
         self.forgotten: list[str] = []

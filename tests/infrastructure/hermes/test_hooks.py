@@ -43,11 +43,15 @@ def served() -> tuple[Context, Activity, list[str]]:
     hooks, ctx, activity, finished = Hooks(), Context(), Activity(), list[str]()
     hooks.register(ctx)
 
-    def run_finished(key: str, host_session: str | None) -> bool:
-        finished.append(key)
-        return host_session != "cron_job_1"
+    class Queue:
+        def run_recorded(self, key: str) -> None:
+            finished.append(f"{key} asks the model")
 
-    hooks.serve(activity, run_finished)
+        def run_finished(self, key: str, host_session: str | None) -> bool:
+            finished.append(key)
+            return host_session != "cron_job_1"
+
+    hooks.serve(activity, Queue())
     return ctx, activity, finished
 
 
@@ -120,3 +124,15 @@ def test_a_tool_thread_that_inherits_the_context_reports_to_its_turn(served: Any
     thread.start()
     thread.join()
     assert [seen for _, seen, _ in activity.seen] == [turn]
+
+
+def test_the_first_question_to_the_model_tells_that_the_host_keeps_the_message(served: Any, turn: Any) -> None:
+    ctx, _, told = served
+    ctx.hooks["pre_api_request"](task_id="t", session_id="s", api_request_id="1", model="m")
+    assert told == ["key asks the model"]
+
+
+def test_a_question_to_the_model_outside_any_turn_tells_nothing(served: Any) -> None:
+    ctx, _, told = served
+    ctx.hooks["pre_api_request"](task_id="t", session_id="s")
+    assert told == []

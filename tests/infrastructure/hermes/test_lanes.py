@@ -518,6 +518,41 @@ async def test_a_message_counts_as_waiting_until_the_host_says_that_it_began(sta
     assert stage.lanes.waiting() == frozenset()
 
 
+async def test_a_message_counts_as_waiting_until_the_host_asks_the_model(stage):
+    """Before that the host has nothing of it on disk: the message would be lost with the process."""
+    stage.runner.asking = asyncio.Event()
+    await stage.say(1)
+    await stage.running("text 1")
+    assert stage.lanes.waiting() == {"msg_1"}
+    told = len(stage.changes)
+    stage.runner.asking.set()
+    await until(lambda: not stage.lanes.waiting())
+    await until(lambda: len(stage.changes) > told)
+
+
+async def test_a_message_whose_run_never_asks_a_model_is_safe_when_its_turn_ends(stage, monkeypatch):
+    monkeypatch.setattr(stage.lanes, "run_recorded", lambda key: None)
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    assert stage.lanes.waiting() == {"msg_1"}
+    agent.done.set()
+    await stage.idle()
+    assert stage.lanes.waiting() == frozenset()
+
+
+async def test_a_steered_message_counts_as_waiting_until_the_run_it_joined_has_ended(stage):
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    await stage.say(2, intent="interleave")
+    assert agent.steered == ["text 2"]
+    assert stage.lanes.waiting() == {"msg_2"}
+    told = len(stage.changes)
+    agent.done.set()
+    await stage.idle()
+    assert stage.lanes.waiting() == frozenset()
+    assert len(stage.changes) > told, "the next process must hear of it"
+
+
 async def test_a_message_that_the_host_refuses_to_take_does_not_wait(stage, monkeypatch):
     async def broken(event):
         raise OSError("the host is ill")
