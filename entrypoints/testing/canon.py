@@ -10,18 +10,18 @@ import itertools
 import mimetypes
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast, final
+from typing import Any, Final, TypedDict, Unpack, cast, final, get_args
 
-from canon_hermes_plugin.domain.cards.interactive import interactive
 from canon_hermes_plugin.infrastructure.memory.canon import MemoryCanon
 from canon_hermes_plugin.infrastructure.memory.canon_stream import MemoryCanonStream
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
-from canon_hermes_plugin.infrastructure.memory.interactions import Interaction
 from canon_hermes_plugin.infrastructure.memory.media import MemoryMediaFetcher
 from canon_hermes_plugin.infrastructure.memory.virtual_loop import LoopThread
-from canon_hermes_plugin.ports.canon import AgentIdentity, OutboundMessage
+from canon_hermes_plugin.ports.canon import AgentIdentity, OutboundMessage, RuntimeSignal, SignalKind
 from canon_hermes_plugin.ports.canon_stream import StreamEvent
 from canon_hermes_plugin.ports.media import FetchedMedia
+from canon_hermes_plugin.testing.decisions import Card, Decisions, Plan, Request, Settled
+from canon_hermes_plugin.testing.rooms import NEWCOMER, Rooms
 
 AGENT: Final = AgentIdentity("agent_hermes", "owner", "Hermes")
 """Who the plugin is here; ``owner`` is the person who owns it."""
@@ -29,8 +29,21 @@ AGENT: Final = AgentIdentity("agent_hermes", "owner", "Hermes")
 Attachment = tuple[str, bytes]
 """A file name and its bytes; the name's suffix says the MIME type."""
 
-Card = Mapping[str, Any] | str | None
-"""Which card is meant: the card itself, its id or title, or ``None`` for any."""
+
+class MessageFields(TypedDict, total=False):
+    """What a message may have besides text and attachments, in Canon's own words (canon-wire §6.2)."""
+
+    id: str
+    senderId: str
+    senderName: str
+    senderType: str
+    contentType: str
+    contactCard: Mapping[str, Any]
+    createdAt: object
+    mentions: Sequence[str]
+    metadata: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    replyTo: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +56,9 @@ class Parts:
     files: MemoryMediaFetcher
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What somebody will do with the next request that fits."""
-
-    kind: str
-    fits: Callable[[Interaction], bool]
-    answer: Mapping[str, Any]
-    by: str | None
-    after: float
-
-
 @dataclass(slots=True)
 class _Memory:
-    plans: list[Plan] = field(default_factory=list[Plan])
     missed: list[StreamEvent] = field(default_factory=list[StreamEvent])
-    members: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict[str, tuple[str, tuple[str, ...]]])
     down: bool = False
 
 
@@ -71,23 +71,28 @@ class FakeCanon:
         self._parts = parts
         self._memory = _Memory()
         self._numbers = itertools.count(1)
-        parts.canon.interactions.on_created = self._created
+        self._rooms = Rooms(str(AGENT.agent_id), self._written_to)
+        self._decisions = Decisions(parts.canon.interactions, self._later, self._tell)
 
     # --- what people do ---------------------------------------------------------------------------------------------
 
     def group(self, name: str, *people: str) -> str:
-        """Open a group conversation of ``people`` and the agent; returns its id, which is its name."""
-        self._memory.members[name] = ("group", people)
-        return name
+        """Open a group conversation of ``people`` and the agent; returns its id, which is its name.
+
+        Raises:
+            TypeError: a name is no text.
+            ValueError: the name is blank, taken or that of a direct conversation; nobody or somebody twice is in it.
+        """
+        return self._rooms.group(name, people)
 
     def says(
         self,
         text: str,
         *,
-        by: str = "dana",
+        by: str = NEWCOMER,
         conversation: str | None = None,
         attachments: Sequence[Attachment] = (),
-        **fields: Any,  # noqa: ANN401 - any message field
+        **fields: Unpack[MessageFields],
     ) -> str:
         """Let a person write a message and the agent work on it as far as it gets without time passing.
 
@@ -102,13 +107,15 @@ class FakeCanon:
             The id of the message.
 
         Raises:
-            TypeError: an attachment is no pair of a name and bytes.
+            TypeError: an attachment is no pair of a name and bytes, text or person are no text, or a message has no
+                such field.
+            ValueError: there is no such conversation, or the person is not in it; the text names what there is.
         """
         check_attachments(attachments)
-        message_id = f"msg-{next(self._numbers)}"
-        where = self._conversation(conversation or f"with-{by}", by)
-        message = {
-            "id": message_id,
+        _check_fields(text, fields)
+        where = self._rooms.enter(conversation, by)
+        message: dict[str, Any] = {
+            "id": f"msg-{next(self._numbers)}",
             "senderId": by,
             "senderName": by.capitalize(),
             "senderType": "human",
@@ -117,7 +124,26 @@ class FakeCanon:
             **fields,
         }
         self._emit(where, message, dispatch=True)
-        return message_id
+        return str(message["id"])
+
+    def stops(self, *, by: str = NEWCOMER, conversation: str | None = None, signal: SignalKind = "interrupt") -> None:
+        """Let a person press stop: their running turn ends without its words (turns §2.6).
+
+        Args:
+            by: the person.
+            conversation: where; the direct conversation with the person by default.
+            signal: ``interrupt``; ``stop_and_drop`` drops what waits as well; ``new_session`` begins the host's
+                session anew.
+
+        Raises:
+            TypeError: a name is no text.
+            ValueError: there is no such signal or conversation, or the person is not in it.
+        """
+        if signal not in get_args(SignalKind):
+            raise ValueError(f"there is no signal {signal!r}; there are: {', '.join(get_args(SignalKind))}")
+        name = str(self._rooms.enter(conversation, by)["id"])
+        self.twin.put_signal(name, RuntimeSignal(signal, by))
+        self._send(self._event("runtime.control", {"conversationId": name, "kind": "signal"}))
 
     def answers(
         self,
@@ -130,34 +156,48 @@ class FakeCanon:
     ) -> None:
         """Let the person a card asks (or ``by``) choose ``action``: on the open card, else on the next one.
 
-        A card without actions is only shown: it waits for nobody and is never the one that is meant.
+        A card without actions is only shown: it waits for nobody and is never the one that is meant. An answer that
+        no card ever takes fails the test when the plugin closes; see :meth:`forgets`.
 
         Args:
             card: which card.
             action: the id of the action; the card's first by default.
-            values: what was filled in.
+            values: what was filled in, by the ids of the action's fields.
             by: who answers; anybody but the person asked is somebody the plugin must not believe.
-            after: seconds the person takes.
+            after: seconds the person takes; the card may be over by then.
 
         Raises:
-            ValueError: the open card has no such action, or ``card`` has no action at all.
+            TypeError: the values are no mapping, the seconds no number, or the person no text.
+            ValueError: the card has no action, not this one, or not these fields; the seconds are not 0 or more.
+                Where the card is only named, whoever shows it gets this error.
         """
-        if isinstance(card, Mapping) and not interactive(dict(card)):
-            raise ValueError("this card has no action, so nobody can answer it; it is only shown")
+        if not isinstance(cast("object", values), Mapping | None):
+            raise TypeError(f'values are a mapping such as {{"note": "today"}}, not {values!r:.80}')
         answer = {"status": "submitted", "actionId": action, "values": dict(values or {})}
-        self._plan(Plan("card", lambda made: _is_card(made, card), answer, by, after))
+        self._follow(self._decisions.about_card(Plan("card", answer, by, card, after)))
 
-    def approves(self, request: Mapping[str, Any] | str | None = None, *, by: str | None = None) -> None:
+    def approves(self, request: Request = None, *, by: str | None = None) -> None:
         """Let the person asked (or ``by``) allow an approval: ``request`` or its id; the open or next one if none.
 
+        A decision that no approval ever takes fails the test when the plugin closes; see :meth:`forgets`.
+
         Raises:
-            ValueError: nobody was ever asked for this approval.
+            TypeError: the person is no text.
+            ValueError: nobody was ever asked for this approval, or it is decided or over.
         """
         self._decide("allow", request, by)
 
-    def denies(self, request: Mapping[str, Any] | str | None = None, *, by: str | None = None) -> None:
+    def denies(self, request: Request = None, *, by: str | None = None) -> None:
         """Let the person asked (or ``by``) deny an approval; see :meth:`approves`."""
         self._decide("deny", request, by)
+
+    def forgets(self) -> None:
+        """Withdraw the answers and decisions that nothing took: what was prepared may rightly stay unused."""
+        self._decisions.forget()
+
+    def unused(self) -> list[str]:
+        """Say which prepared answers and decisions nothing took, one line each."""
+        return self._decisions.unused()
 
     # --- what goes wrong --------------------------------------------------------------------------------------------
 
@@ -187,8 +227,14 @@ class FakeCanon:
     # --- what people saw --------------------------------------------------------------------------------------------
 
     def messages(self, conversation: str | None = None) -> list[OutboundMessage]:
-        """Return the agent's durable messages in order, of one conversation or all."""
+        """Return the agent's durable messages in order, of one conversation or all.
+
+        Raises:
+            ValueError: there is no such conversation; the text names those there are.
+        """
         self._parts.machine.advance()
+        if conversation is not None:
+            self._rooms.check(conversation)
         return [item for item in self.twin.messages if conversation in {None, item.conversation_id}]
 
     def texts(self, conversation: str | None = None) -> list[str]:
@@ -197,11 +243,7 @@ class FakeCanon:
 
     def cards(self, *, open_only: bool = False) -> list[Mapping[str, Any]]:
         """Return the cards that were shown, in order; ``open_only`` leaves those that still wait for an answer."""
-        return [
-            made.body["card"]
-            for (kind, _), made in self.twin.interactions.requests.items()
-            if kind == "card" and (_is_open(kind, made) or not open_only)
-        ]
+        return self._decisions.cards(open_only=open_only)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run ``work`` on the plugin's loop, and what follows from it."""
@@ -214,10 +256,6 @@ class FakeCanon:
         self._parts.machine.advance()
 
     # --- inside -----------------------------------------------------------------------------------------------------
-
-    def _conversation(self, name: str, by: str) -> Mapping[str, Any]:
-        kind, people = self._memory.members.setdefault(name, ("direct", (by,)))
-        return {"id": name, "type": kind, "name": name, "memberIds": [*people, AGENT.agent_id]}
 
     def _hosted(self, file_name: str, data: bytes) -> Mapping[str, Any]:
         mime_type = mimetypes.guess_type(file_name)[0] or "application/octet-stream"
@@ -236,7 +274,10 @@ class FakeCanon:
         }
         if dispatch:
             payload["turnDispatch"] = {"kind": "run_turn"}
-        self._send(StreamEvent("message.created", payload, f"evt_{next(self._numbers):08d}"))
+        self._send(self._event("message.created", payload))
+
+    def _event(self, kind: str, payload: Mapping[str, Any]) -> StreamEvent:
+        return StreamEvent(kind, payload, f"evt_{next(self._numbers):08d}")
 
     def _send(self, event: StreamEvent) -> None:
         if self._memory.down:
@@ -245,67 +286,53 @@ class FakeCanon:
         self._parts.machine.loop.call_soon_threadsafe(self._parts.stream.emit, event)
         self._parts.machine.advance()
 
-    def _decide(self, decision: str, request: Mapping[str, Any] | str | None, by: str | None) -> None:
-        wanted = request.get("approvalId") if isinstance(request, Mapping) else request
-        asked = [identifier for kind, identifier in self.twin.interactions.requests if kind == "approval"]
-        if request is not None and wanted not in asked:
-            raise ValueError(f"there is no approval {wanted!r}; asked for: {', '.join(asked) or 'none yet'}")
+    def _written_to(self) -> list[str]:
+        known = (str(item.get("id")) for item in self.twin.conversations)
+        return [*known, *(message.conversation_id for message in self.twin.messages)]
 
-        def fits(made: Interaction) -> bool:
-            return wanted in {None, made.body.get("approvalId")}
+    def _decide(self, decision: str, request: Request, by: str | None) -> None:
+        self._follow(self._decisions.about_approval(Plan("approval", {"status": decision}, by), request))
 
-        self._plan(Plan("approval", fits, {"status": decision}, by, 0.0))
+    def _follow(self, decided: bool) -> None:
+        """Let happen what follows from a decision about something open."""
+        if decided:
+            self._parts.machine.advance()
 
-    def _plan(self, plan: Plan) -> None:
-        for (kind, identifier), made in self.twin.interactions.requests.items():
-            if kind == plan.kind and _is_open(kind, made) and plan.fits(made):
-                self._answer(identifier, made, plan)
-                self._parts.machine.advance()
-                return
-        self._memory.plans.append(plan)
+    def _later(self, seconds: float, work: Callable[[], None]) -> None:
+        loop = self._parts.machine.loop
+        loop.call_soon_threadsafe(loop.call_later, seconds, work)
 
-    def _created(self, kind: str, identifier: str, made: Interaction) -> None:
-        """Carry out the first plan that fits a new request; on the plugin's loop."""
-        if not _is_open(kind, made):
-            return
-        for plan in self._memory.plans:
-            if plan.kind == kind and plan.fits(made):
-                self._memory.plans.remove(plan)
-                self._check(made, plan)
-                self._parts.machine.loop.call_later(plan.after, self._answer, identifier, made, plan)
-                return
-
-    @staticmethod
-    def _check(made: Interaction, plan: Plan) -> None:
-        if plan.kind == "card":
-            _action(made, str(plan.answer["actionId"]))
-
-    def _answer(self, identifier: str, made: Interaction, plan: Plan) -> None:
-        answer = dict(plan.answer)
-        if plan.kind == "card":
-            answer["actionId"] = _action(made, str(answer["actionId"]))
-        by = plan.by or made.responder
-        self.twin.interactions.answer(plan.kind, identifier, answer, by=by)
-        if plan.kind == "approval":
-            self._parts.machine.loop.call_soon_threadsafe(self._tell, identifier, made, by, str(answer["status"]))
-
-    def _tell(self, identifier: str, made: Interaction, by: str, decision: str) -> None:
+    def _tell(self, settled: Settled) -> None:
         """Put the receipt of a decision on the stream; on the plugin's loop."""
-        name = str(made.body["conversationId"])
-        metadata = {"type": "approval_reply", "approvalId": identifier, "decision": decision}
+        if settled.kind != "approval":
+            return
+        name = str(settled.made.body["conversationId"])
+        metadata = {"type": "approval_reply", "approvalId": settled.identifier, "decision": settled.status}
         message = {
-            "id": f"receipt-{identifier}",
-            "senderId": by,
+            "id": f"receipt-{settled.identifier}",
+            "senderId": settled.by,
             "senderType": "human",
-            "text": decision,
+            "text": settled.status,
             "metadata": metadata,
         }
-        payload = {"conversationId": name, "conversation": self._conversation(name, by), "message": message}
-        event = StreamEvent("message.created", payload, f"evt_{next(self._numbers):08d}")
+        payload = {"conversationId": name, "conversation": self._rooms.wire(name, settled.by), "message": message}
+        event = self._event("message.created", payload)
         if self._memory.down:
             self._memory.missed.append(event)
         else:
             self._parts.stream.emit(event)
+
+
+def _check_fields(text: object, fields: Mapping[str, object]) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"what is said is a text, not {text!r:.80}")
+    known = MessageFields.__annotations__
+    unknown = [name for name in fields if name not in known]
+    if unknown:
+        raise TypeError(
+            f"nothing is called {', '.join(unknown)} here; there are by, conversation, attachments, and of a message "
+            f"{', '.join(known)}"
+        )
 
 
 def check_attachments(attachments: object) -> None:
@@ -320,29 +347,3 @@ def check_attachments(attachments: object) -> None:
                     f'an attachment is a file name and its bytes, such as ("a.pdf", b"%PDF-1.7"), not {item!r:.80}; '
                     "attachments is a list of them"
                 )
-
-
-def _is_open(kind: str, made: Interaction) -> bool:
-    """Whether somebody can still answer; nobody ever can where there is nothing to choose."""
-    if made.answer is not None or made.taken_at is not None:
-        return False
-    return kind != "card" or interactive(made.body["card"])
-
-
-def _is_card(made: Interaction, card: Card) -> bool:
-    if card is None:
-        return True
-    shown = made.body["card"]
-    return card in {made.body.get("cardId"), shown.get("title")} if isinstance(card, str) else shown == card
-
-
-def _action(made: Interaction, wanted: str) -> str:
-    offered = [
-        str(action["id"])
-        for block in made.body["card"].get("blocks", ())
-        if block.get("kind") == "actions"
-        for action in block.get("actions", ())
-    ]
-    if wanted and wanted not in offered:
-        raise ValueError(f"the card offers {', '.join(offered)}, not {wanted}")
-    return wanted or offered[0]

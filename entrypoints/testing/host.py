@@ -105,6 +105,10 @@ class ScriptedHost:
         """What scripts raised other than by :meth:`fails`."""
         return self.lanes.failures
 
+    def unused(self) -> list[str]:
+        """Say which scripts no turn took, one line each."""
+        return self._scripts.unused()
+
     # --- scripts ----------------------------------------------------------------------------------------------------
 
     def says(self, text: str) -> Script:

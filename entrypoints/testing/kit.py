@@ -102,8 +102,12 @@ class CanonHermes:
         self._machine.advance()
         return self
 
-    def __exit__(self, *_exc: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self.close()
+        except AssertionError:
+            if error is None:  # else the test says itself why it failed
+                raise
 
     def turn(self) -> CanonTurn:
         """Return what puts code into a turn: ``with plugin.turn()("hello", by="dana"): …``."""
@@ -118,10 +122,12 @@ class CanonHermes:
 
         Raises:
             ExceptionGroup: a script failed in another way than by ``fails()``.
+            AssertionError: what the test prepared was never used: an answer, a decision, a script.
         """
         if self._services is None:
             self._machine.close()
             return
+        unused = [*self.canon.unused(), *self.host.unused()]
         try:
             self._machine.run(self.host.lanes.stop())
             self._machine.run(self._services.runtime.stop())
@@ -134,6 +140,8 @@ class CanonHermes:
         failures = [item for item in self.host.failures if isinstance(item, Exception)]
         if failures:
             raise ExceptionGroup("scripts of the host failed", failures)
+        if unused:
+            raise AssertionError("; ".join(unused))
 
     async def _open(self) -> None:
         self._services = services = services_of(self.container)

@@ -42,14 +42,16 @@ class Script:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.results: list[object] = []
+        self.required = True
+        self._words: list[str] = []
 
     def says(self, text: str) -> Self:
         """Answer with ``text``."""
-        return self.runs(lambda stage: stage.says(text))
+        return self._does(f"says({text!r:.60})", lambda stage: stage.says(text))
 
     def streams(self, *frames: str) -> Self:
         """Answer in growing frames; the last one is the whole text."""
-        return self.runs(lambda stage: stage.streams(frames))
+        return self._does("streams(…)", lambda stage: stage.streams(frames))
 
     def calls_tool(self, tool: Callable[..., Any], /, *arguments: object, **options: object) -> Self:
         """Call ``tool``, a function or a coroutine function; its result is appended to :attr:`results`."""
@@ -59,22 +61,35 @@ class Script:
             self.results.append(_finished(result))
             return self.results[-1]
 
-        return self.runs(lambda stage: stage.calls_tool(getattr(tool, "__name__", "tool"), call))
+        name = getattr(tool, "__name__", "tool")
+        return self._does(f"calls_tool({name})", lambda stage: stage.calls_tool(name, call))
 
     def is_silent(self) -> Self:
         """End without a message, on purpose."""
-        return self.runs(lambda stage: stage.is_silent())
+        return self._does("is_silent()", lambda stage: stage.is_silent())
 
     def waits(self, seconds: float) -> Self:
         """Work for ``seconds`` of the virtual clock."""
-        return self.runs(lambda stage: stage.waits(seconds))
+        return self._does(f"waits({seconds})", lambda stage: stage.waits(seconds))
 
     def fails(self) -> Self:
-        """Let the run break off here."""
-        return self.runs(_break_off)
+        """Let the run break off here: it answers nothing more, and the turn completes."""
+        return self._does("fails()", _break_off)
 
     def runs(self, step: Step) -> Self:
         """Do anything: ``step`` is awaited on the gateway's loop, inside the turn's context."""
+        return self._does("runs(…)", step)
+
+    def optional(self) -> Self:
+        """Let it be no mistake if no turn ever takes this script: its message is dropped, for example."""
+        self.required = False
+        return self
+
+    def __str__(self) -> str:
+        return ".".join(self._words) or "an empty script"
+
+    def _does(self, word: str, step: Step) -> Self:
+        self._words.append(word)
         self.steps.append(step)
         return self
 
@@ -103,6 +118,10 @@ class Scripts:
     def next(self) -> Script:
         """Take out the next script."""
         return self.waiting.pop(0) if self.waiting else Script()
+
+    def unused(self) -> list[str]:
+        """Say which scripts no turn took though one should have, one line each."""
+        return [f"no turn took the script {script}" for script in self.waiting if script.required]
 
 
 async def _break_off(_stage: Stage) -> None:

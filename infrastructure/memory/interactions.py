@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from canon_hermes_plugin.domain.cards.interactive import interactive
 from canon_hermes_plugin.ports.canon import JsonObject
 from canon_hermes_plugin.ports.errors import CanonApiError
 from canon_hermes_plugin.ports.time import Clock
@@ -64,7 +65,7 @@ class InteractionStore:
         if kind == "approval":
             answer["allowSessionRule"] = body.get("allowSessionRule") is True and responder == self._owner_id
         if kind == "card":
-            answer["interactive"] = True
+            answer["interactive"] = interactive(body.get("card"))
         self.on_created(kind, identifier, self.requests[kind, identifier])
         return answer
 

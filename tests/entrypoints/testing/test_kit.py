@@ -24,7 +24,8 @@ from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.prompts import PromptedTurn
 from canon_hermes_plugin.testing import CanonHermes, Fault, loopback_canon
 
-ACTIONS = [{"id": "pay", "label": "Pay"}, {"id": "keep", "label": "Keep"}]
+NOTE = {"id": "note", "label": "Note", "type": "text"}
+ACTIONS = [{"id": "pay", "label": "Pay", "fields": [NOTE]}, {"id": "keep", "label": "Keep"}]
 CARD = {
     "schema": "canon.card.v1",
     "title": "Pay invoice 7?",
@@ -102,9 +103,20 @@ async def test_an_answer_by_somebody_else_is_refused(canon, canon_turn):
         await request_card_for_current_human(CARD)
 
 
-async def test_an_action_the_card_does_not_offer_is_the_authors_mistake(canon, canon_turn):
-    canon.answers(CARD, "burn")
-    with pytest.raises(ValueError, match="pay, keep"):
+@pytest.mark.parametrize(
+    ("action", "values", "message"),
+    [
+        ("burn", None, "the card offers pay, keep, not burn"),
+        ("pay", {"nope": 1}, "action pay of the card has no field nope; its fields: note"),
+        ("", {"nope": 1}, "action pay of the card has no field nope; its fields: note"),
+        ("keep", {"note": "x"}, "action keep of the card has no field note; its fields: none"),
+    ],
+)
+async def test_what_the_card_does_not_offer_is_the_authors_mistake(canon, canon_turn, action, values, message):
+    with pytest.raises(ValueError, match=message):
+        canon.answers(CARD, action, values)
+    canon.answers("Pay invoice 7?", action, values)  # only named: its looks are known when it is shown
+    with pytest.raises(ValueError, match=message):
         await request_card_for_current_human(CARD)
 
 
@@ -145,7 +157,8 @@ def test_attachments_reach_the_tool_as_they_were_sent(canon_turn):
     assert (media.file_name, media.mime_type, media.data) == ("invoice.pdf", "application/pdf", b"%PDF-1.7 seven")
 
 
-async def test_each_turn_is_its_own_context_also_on_an_event_loop(canon_turn):
+async def test_each_turn_is_its_own_context_also_on_an_event_loop(canon, canon_turn):
+    canon.group("ops", "dana", "olga")
     assert current_canon_turn().user_id == "dana"
     canon_turn("hello", by="olga", conversation="ops")
     assert (current_canon_turn().user_id, current_canon_turn().conversation_id) == ("olga", "ops")
