@@ -120,7 +120,6 @@ BUSY_TABLE: Final = (
     BusyRow("no delegate", lambda f, _: not f.delegate, BusyDecision.NOT_HANDLED),
     BusyRow("intents unavailable", lambda f, _: not f.gate, BusyDecision.DELEGATE),
     BusyRow("internal event", lambda f, _: f.internal, BusyDecision.DELEGATE),
-    BusyRow("host shutting down", lambda f, _: f.draining, BusyDecision.DELEGATE),
     BusyRow("sender not authorised", lambda f, _: f.authorized is not True, BusyDecision.DELEGATE),
     BusyRow(
         "answer to an approval",
@@ -130,6 +129,8 @@ BUSY_TABLE: Final = (
     BusyRow("stop", lambda _, m: m.intent == "stop", BusyDecision.STOP),
     BusyRow("interrupt, demoted", lambda f, m: m.intent == "interrupt" and demoted(f), BusyDecision.QUEUE),
     BusyRow("interrupt", lambda _, m: m.intent == "interrupt", BusyDecision.INTERRUPT),
+    # The host would refuse it; where it waits, it holds the checkpoint, and the next process answers it.
+    BusyRow("host shutting down", lambda f, _: f.draining, BusyDecision.QUEUE),
     BusyRow(
         "interleave",
         lambda f, m: m.intent == "interleave" and _steerable(f, m),

@@ -92,12 +92,17 @@ class HermesLanes:
             _LOG.info("message %s in %s refused: sender not allowed", message.message_id, message.conversation_id)
             return
         event = host.to_event(adapter, message)
+        draining = compat.is_draining(self._host.runner)  # what waits now waits for the next process
+        if draining and message.synthetic and not host.is_command(event):
+            raise CanonError("the gateway is stopping", retryable=True)  # nobody would bring it back
         lane = self._lane(self.key_of(event))
         if host.is_command(event):
             await self._command(lane, event)
         elif self._busy(lane):
             if (message.user_id and compat.clarify_waits(lane.key)) or not await self._route(lane, event):
                 await adapter.handle_message(event)
+        elif draining:
+            self._enqueue(lane, event)
         else:
             await self._start(lane, event)
 
@@ -307,11 +312,9 @@ class HermesLanes:
             self._turns.queue_changed(lane.turn)
 
     async def _refuse(self, message: InboundMessage) -> None:
-        if self._turns is None:
-            return
         notice = HostText(message.conversation_id, QUEUE_FULL, notify=True, reply_to=message.message_id)
-        ack = await self._turns.text(None, notice)
-        if not ack.ok:
+        ack = await self._turns.text(None, notice) if self._turns is not None else None
+        if ack is not None and not ack.ok:
             _LOG.warning("the refusal of message %s was not delivered: %s", message.message_id, ack.error)
 
     def _interrupt(self, lane: Lane) -> None:
@@ -330,12 +333,12 @@ class HermesLanes:
 
     def _advance(self, lane: Lane) -> None:
         """Start the next waiting message unless something of the session still runs."""
-        adapter = self._adapter
+        adapter, draining = self._adapter, compat.is_draining(self._host.runner)
         if lane.occupied:
             return
         if adapter is not None and compat.session_is_busy(adapter, lane.key):
             # A command (/stop, /new) holds the guard and, when it ends, starts what lies in the host's slot.
-            command_holds = lane.waiting and not compat.owner_is_running(adapter, lane.key)
+            command_holds = lane.waiting and not draining and not compat.owner_is_running(adapter, lane.key)
             if command_holds and compat.fill_slot(adapter, lane.key, lane.waiting[0]):
                 lane.waiting.popleft()
             return
@@ -343,7 +346,7 @@ class HermesLanes:
             if lane.idle:
                 self._lanes.pop(lane.key, None)
             return
-        if adapter is None or compat.is_draining(self._host.runner):
+        if adapter is None or draining:
             return
         lane.starting = lane.waiting.popleft()
         self._tasks.spawn(self._start_next(lane, lane.starting), name=f"start {lane.key}")

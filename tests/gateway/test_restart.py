@@ -1,6 +1,8 @@
 """What people wrote while the gateway was busy, stopping, dead or starting: all of it is answered, nothing twice."""
 
 import json
+import os
+import signal
 import time
 
 import pytest
@@ -119,6 +121,38 @@ def test_chatter_elsewhere_pushes_nobody_out_of_the_queue(chat, own_canon, model
     gate.open()
     chat.gateway.restart()
     chat.wait(lambda c: answers(c, conversation) or None, 60, "the waiting message is lost")
+
+
+def test_what_is_written_while_the_gateway_stops_is_answered_once_by_the_next(new_gateway, own_canon, model):
+    chat = new_gateway(canon=own_canon, config={"agent": {"restart_drain_timeout": 30}})
+    conversation, other = chat.direct(), chat.direct("user_erin")
+    gate = Gate()
+    model.script("first", ["Answer ", gate, "first."])
+    for words in ("second", "elsewhere"):
+        model.script(words, [f"Answer {words}."])
+    try:
+        own_canon.say(conversation, "user_dana", "first")
+        gate.wait_reached()
+        os.kill(chat.gateway.pid, signal.SIGINT)
+        chat.wait(lambda _: "Stopping gateway" in chat.gateway.full_log() or None, 20, "it does not stop")
+        own_canon.say(conversation, "user_dana", "second")
+        own_canon.say(other, "user_erin", "elsewhere")
+        chat.wait(lambda _: len(json.loads(checkpoint(chat).read_bytes())["done"]) == 1 or None, 20, "not noted")
+        time.sleep(1)  # nothing to wait for: what is refused would be refused now
+        gate.open()
+        chat.wait(lambda _: not chat.gateway.running or None, 40, "it does not end")
+        assert "Answer second." not in answers(own_canon, conversation)
+        assert answers(own_canon, other) == []
+        chat.gateway.restart()
+        chat.wait(lambda c: "Answer second." in answers(c, conversation) or None, 90, "not answered")
+        chat.wait(lambda c: answers(c, other) or None, 30, "another conversation is not answered")
+        chat.settled(conversation)
+        assert answers(own_canon, conversation)[-1:] == ["Answer second."]
+        assert answers(own_canon, conversation).count("Answer second.") == 1
+        assert answers(own_canon, other) == ["Answer elsewhere."]
+        assert not [m.text for c in (conversation, other) for m in own_canon.messages(c) if "not accepting" in m.text]
+    finally:
+        chat.gateway.close()
 
 
 def test_field_65_what_was_answered_is_not_answered_again_after_a_restart(chat, own_canon, model):

@@ -27,7 +27,7 @@ def expected(facts: RunnerFacts, message: BusyMessage) -> BusyDecision:
     """The table of the contract, written a second time as prose."""
     if not facts.delegate:
         return BusyDecision.NOT_HANDLED
-    delegated = not facts.gate or facts.internal or facts.draining or not facts.authorized
+    delegated = not facts.gate or facts.internal or not facts.authorized
     if delegated or (facts.approval_pending and message.text.strip().lower() in APPROVAL_WORDS):
         return BusyDecision.DELEGATE
     if message.intent == "stop":
@@ -35,6 +35,8 @@ def expected(facts: RunnerFacts, message: BusyMessage) -> BusyDecision:
     if message.intent == "interrupt":
         free = facts.subagents is False and facts.compressing is False
         return BusyDecision.INTERRUPT if free else BusyDecision.QUEUE
+    if facts.draining:
+        return BusyDecision.QUEUE
     if message.intent == "interleave" and message.text.strip() and facts.agent_live and facts.can_steer:
         return BusyDecision.QUEUE if facts.command else BusyDecision.STEER
     return BusyDecision.QUEUE

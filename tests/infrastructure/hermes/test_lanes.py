@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from canon_hermes_plugin.infrastructure.hermes.lanes import MAX_WAITING
+from canon_hermes_plugin.ports.errors import CanonError
 
 KEY = "agent:main:canon:dm:c1"
 
@@ -276,6 +277,54 @@ async def test_h2_what_the_host_queued_for_itself_runs_as_its_own_turn(stage: An
     (await stage.running("text 2")).done.set()
     (await stage.running("text 3")).done.set()
     await stage.idle()
+
+
+@pytest.mark.parametrize("intent", [None, "queue", "interleave"])
+async def test_what_arrives_while_the_gateway_stops_waits_and_the_host_hears_nothing_of_it(
+    stage: Any, intent: str | None
+) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    stage.runner._draining = True
+    await stage.say(2, intent=intent)
+    await stage.say(3, conversation_id="c2", intent=intent)
+    await stage.say(4, text="/status", kind="command")
+    agent.done.set()
+    await until(lambda: stage.turns.completed)
+    await stage.say(5)
+    await asyncio.sleep(0.05)
+    assert (stage.runner.runs, stage.runner.delegated, agent.steered) == (["text 1"], [], [])
+    assert stage.lanes.waiting() == {"msg_2", "msg_3", "msg_5"}, "the checkpoint stays before them"
+    assert stage.released == ["msg_1"], "they lie on the queued shelf until somebody works on them"
+    assert not stage.adapter._pending_messages
+
+
+async def test_an_interrupt_while_the_gateway_stops_ends_the_run_and_waits(stage: Any) -> None:
+    await stage.say(1)
+    agent = await stage.running("text 1")
+    stage.runner._draining = True
+    await stage.say(2, intent="interrupt")
+    await until(lambda: agent.interrupts and stage.turns.completed)
+    assert (stage.runner.runs, stage.lanes.waiting()) == (["text 1"], {"msg_2"})
+
+
+async def test_a_word_for_an_approval_is_the_hosts_to_refuse_while_the_gateway_stops(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the next process it could answer another request."""
+    await stage.say(1)
+    await stage.running("text 1")
+    stage.runner._draining = True
+    monkeypatch.setattr("canon_hermes_plugin.infrastructure.hermes.compat.approval_blocks", lambda key: True)
+    await stage.say(2, text="yes")
+    assert ([event.text for event in stage.runner.delegated], stage.lanes.waiting()) == (["yes"], frozenset())
+
+
+async def test_what_the_plugin_made_is_given_back_while_the_gateway_stops(stage: Any) -> None:
+    stage.runner._draining = True
+    with pytest.raises(CanonError, match="stopping"):
+        await stage.say(1, synthetic=True, message_id=None)
+    assert stage.lanes.waiting() == frozenset()
 
 
 async def test_an_event_of_the_host_waits_without_interrupting(stage: Any) -> None:
