@@ -6,14 +6,21 @@ import signal
 import time
 
 import pytest
-from canon_hermes_plugin.infrastructure.sandbox.model import Gate
+from canon_hermes_plugin.infrastructure.sandbox.model import Gate, ScriptedModel
 
 pytestmark = pytest.mark.gateway
 
 
 @pytest.fixture
-def chat(new_gateway, own_canon):
-    chat = new_gateway(canon=own_canon)
+def own_model():
+    """A model of this test alone: it also reads the host's notes about restarts, and must not answer for others."""
+    with ScriptedModel() as running:
+        yield running
+
+
+@pytest.fixture
+def chat(new_gateway, own_canon, own_model):
+    chat = new_gateway(canon=own_canon, model_url=own_model.url)
     yield chat
     chat.gateway.close()
 
@@ -46,12 +53,12 @@ def ask(chat, conversation, words):
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
-def test_what_waited_and_what_was_written_meanwhile_is_answered_once_after_a_restart(chat, own_canon, model, end):
+def test_what_waited_and_what_was_written_meanwhile_is_answered_once_after_a_restart(chat, own_canon, own_model, end):
     conversation, other = chat.direct(), chat.direct("user_erin")
     gate = Gate()
-    model.script("first", ["Half of an ans", gate, "wer."])
+    own_model.script("first", ["Half of an ans", gate, "wer."])
     for words in ("second", "third", "fourth", "elsewhere"):
-        model.script(words, [f"Answer {words}."])
+        own_model.script(words, [f"Answer {words}."])
     first = own_canon.say(conversation, "user_dana", "first")
     gate.wait_reached()
     saved(chat, first)
@@ -72,10 +79,10 @@ def test_what_waited_and_what_was_written_meanwhile_is_answered_once_after_a_res
 
 
 def test_a_message_whose_turn_was_opened_and_never_reached_the_model_is_answered_after_the_restart(
-    chat, own_canon, model
+    chat, own_canon, own_model
 ):
     conversation = chat.direct()
-    model.script("at once", ["Answer at once."])
+    own_model.script("at once", ["Answer at once."])
     own_canon.say(conversation, "user_dana", "at once")
     chat.wait(
         lambda c: [turn for turn in c.logs.turns if turn["conversationId"] == conversation] or None, 30, "no turn"
@@ -88,11 +95,11 @@ def test_a_message_whose_turn_was_opened_and_never_reached_the_model_is_answered
     assert answers(own_canon, conversation) == ["Answer at once."]
 
 
-def test_a_message_that_joined_a_run_which_died_is_answered_after_the_restart(chat, own_canon, model):
+def test_a_message_that_joined_a_run_which_died_is_answered_after_the_restart(chat, own_canon, own_model):
     conversation = chat.direct()
     gate = Gate()
-    model.script("first", ["Half of an ans", gate, "wer."])
-    model.script("joined", ["Answer joined."])
+    own_model.script("first", ["Half of an ans", gate, "wer."])
+    own_model.script("joined", ["Answer joined."])
     own_canon.say(conversation, "user_dana", "first")
     gate.wait_reached()
     joined = own_canon.say(conversation, "user_dana", "joined", metadata={"deliveryIntent": "interleave"})
@@ -105,17 +112,17 @@ def test_a_message_that_joined_a_run_which_died_is_answered_after_the_restart(ch
     chat.wait(lambda c: "Answer joined." in answers(c, conversation) or None, 60, "the message is lost")
 
 
-def test_chatter_elsewhere_pushes_nobody_out_of_the_queue(chat, own_canon, model):
+def test_chatter_elsewhere_pushes_nobody_out_of_the_queue(chat, own_canon, own_model):
     conversation, group = chat.direct(), chat.group()
     gate = Gate()
-    model.script("first", ["Half of an ans", gate, "wer."])
-    model.script("second", ["Answer second."])
+    own_model.script("first", ["Half of an ans", gate, "wer."])
+    own_model.script("second", ["Answer second."])
     own_canon.say(conversation, "user_dana", "first")
     gate.wait_reached()
     own_canon.say(conversation, "user_dana", "second")
     for number in range(1100):
         own_canon.say(group, "user_dana", f"chatter {number}", metadata={"replyBehavior": "suppress_auto_reply"})
-    model.script("elsewhere", ["Answer elsewhere."])
+    own_model.script("elsewhere", ["Answer elsewhere."])
     ask(chat, chat.direct(), "elsewhere")
     chat.gateway.kill()
     gate.open()
@@ -123,13 +130,13 @@ def test_chatter_elsewhere_pushes_nobody_out_of_the_queue(chat, own_canon, model
     chat.wait(lambda c: answers(c, conversation) or None, 60, "the waiting message is lost")
 
 
-def test_what_is_written_while_the_gateway_stops_is_answered_once_by_the_next(new_gateway, own_canon, model):
-    chat = new_gateway(canon=own_canon, config={"agent": {"restart_drain_timeout": 30}})
+def test_what_is_written_while_the_gateway_stops_is_answered_once_by_the_next(new_gateway, own_canon, own_model):
+    chat = new_gateway(canon=own_canon, model_url=own_model.url, config={"agent": {"restart_drain_timeout": 30}})
     conversation, other = chat.direct(), chat.direct("user_erin")
     gate = Gate()
-    model.script("first", ["Answer ", gate, "first."])
+    own_model.script("first", ["Answer ", gate, "first."])
     for words in ("second", "elsewhere"):
-        model.script(words, [f"Answer {words}."])
+        own_model.script(words, [f"Answer {words}."])
     try:
         own_canon.say(conversation, "user_dana", "first")
         gate.wait_reached()
@@ -155,10 +162,10 @@ def test_what_is_written_while_the_gateway_stops_is_answered_once_by_the_next(ne
         chat.gateway.close()
 
 
-def test_field_65_what_was_answered_is_not_answered_again_after_a_restart(chat, own_canon, model):
+def test_field_65_what_was_answered_is_not_answered_again_after_a_restart(chat, own_canon, own_model):
     conversation = chat.direct()
     for words in ("hello", "again"):
-        model.script(words, [f"Answer {words}."])
+        own_model.script(words, [f"Answer {words}."])
     ask(chat, conversation, "hello")
     for _ in range(2):
         chat.gateway.kill()
@@ -168,10 +175,10 @@ def test_field_65_what_was_answered_is_not_answered_again_after_a_restart(chat, 
     assert answers(own_canon, conversation) == ["Answer hello.", "Answer again."]
 
 
-def test_field_67_what_is_older_than_an_hour_is_told_and_not_answered(chat, own_canon, model):
+def test_field_67_what_is_older_than_an_hour_is_told_and_not_answered(chat, own_canon, own_model):
     conversation = chat.direct()
-    for words in ("hello", "long ago", "now"):
-        model.script(words, [f"Answer {words}."])
+    for words in ("hello", "long ago", "today"):
+        own_model.script(words, [f"Answer {words}."])
     ask(chat, conversation, "hello")
     chat.gateway.stop()
     own_canon.say(conversation, "user_dana", "long ago")
@@ -180,15 +187,15 @@ def test_field_67_what_is_older_than_an_hour_is_told_and_not_answered(chat, own_
     file.write_text(json.dumps({**document, "heardAt": document["heardAt"] - 3_700_000}), encoding="utf-8")
     chat.gateway.restart()
     chat.wait_connected()
-    ask(chat, conversation, "now")
-    assert answers(own_canon, conversation) == ["Answer hello.", "Answer now."]
+    ask(chat, conversation, "today")
+    assert answers(own_canon, conversation) == ["Answer hello.", "Answer today."]
     assert "what was written meanwhile is not answered" in chat.gateway.full_log()
 
 
-def test_a_place_that_cannot_be_read_costs_only_what_was_missed(chat, own_canon, model):
+def test_a_place_that_cannot_be_read_costs_only_what_was_missed(chat, own_canon, own_model):
     conversation = chat.direct()
     for words in ("hello", "still"):
-        model.script(words, [f"Answer {words}."])
+        own_model.script(words, [f"Answer {words}."])
     ask(chat, conversation, "hello")
     chat.gateway.kill()
     checkpoint(chat).write_bytes(b'{"cursor": ')
