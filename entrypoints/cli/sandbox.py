@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import NoReturn, Self
+from typing import NoReturn
 
 import click
+from canon_hermes_plugin.cli.conversation import Printer
 from canon_hermes_plugin.cli.terminal import Screen, printable
 from canon_hermes_plugin.infrastructure.sandbox.demos import install_demos
 from canon_hermes_plugin.infrastructure.sandbox.endpoint import Endpoint
@@ -25,10 +25,9 @@ from canon_hermes_plugin.infrastructure.sandbox.model import ScriptedModel
 from canon_hermes_plugin.infrastructure.sandbox.participant import Participant
 from canon_hermes_plugin.infrastructure.sandbox.server import DIRECT, LoopbackCanon
 from canon_hermes_plugin.infrastructure.sandbox.session import Chat, ForeignAgent, LateError
-from canon_hermes_plugin.infrastructure.sandbox.transcript import Line, Transcript
+from canon_hermes_plugin.infrastructure.sandbox.transcript import Transcript
 
 PERSON = "user_dana"
-_STYLES = {"person": "bold cyan", "agent": "bold green", "note": "dim", "ask": "bold yellow", "done": "green"}
 _PACE = 0.02
 _PATIENCE = 24 * 3600.0
 _QUIT = frozenset({"/quit", "/exit"})
@@ -211,13 +210,14 @@ def _model(choice: ModelChoice | None) -> Generator[tuple[ModelChoice, str]]:
 def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
     person = Participant(chat, DIRECT, PERSON, timeout=options.timeout)
     typed_is_shown = not options.say and sys.stdin.isatty()
-    with _Printer(Transcript(chat.canon, DIRECT, options.raw), screen, hide_person=typed_is_shown) as printer:
+    transcript = Transcript(chat.canon, DIRECT, options.raw)
+    with Printer(transcript, screen, hide_person=typed_is_shown, progress=not options.say) as printer:
         if options.say:
             for asked in options.say:
                 person.say_and_settle(asked)
             return
         screen.line('Write something, for example "hello" or "demo". Ctrl-C ends.', "dim")
-        while (text := _read(printer)) is not None:
+        while (text := printer.read()) is not None:
             if text.strip() in _QUIT:
                 return
             try:
@@ -225,7 +225,8 @@ def _converse(chat: Chat, options: SandboxOptions, screen: Screen) -> None:
             except GatewayError as error:
                 if not chat.gateway.running:
                     raise
-                screen.line(f"{printable(_explained(error, options))}. Write on, or leave with Ctrl-C.", "red")
+                told = _sentence(_explained(error, options))
+                screen.line(f"{told} Write on, or leave with Ctrl-C.", "red")
 
 
 def _act(person: Participant, typed: str, screen: Screen) -> None:
@@ -235,55 +236,13 @@ def _act(person: Participant, typed: str, screen: Screen) -> None:
     if any(person.answer(typed, asked) for asked in reversed(person.waiting())):
         person.follow()
     elif complaint := person.mistyped(typed):
-        screen.line(f"{printable(complaint)}.", "red")
+        screen.line(_sentence(complaint), "red")
     else:
         person.say(typed)
 
 
-def _read(printer: _Printer) -> str | None:
-    """Return the next line typed, or ``None`` at the end of the input."""
-    printer.flush()
-    try:
-        return input("> " if sys.stdin.isatty() else "")
-    except EOFError:
-        return None
-
-
-class _Printer:
-    """Prints the conversation from a thread of its own while the body runs, and all that is left at its end."""
-
-    def __init__(self, transcript: Transcript, screen: Screen, *, hide_person: bool) -> None:
-        self._transcript, self._screen, self._hide_person = transcript, screen, hide_person
-        self._over, self._lock = threading.Event(), threading.Lock()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._over.set()
-        self._transcript.canon.wake()
-        self._thread.join()
-        self.flush()
-
-    def flush(self) -> None:
-        """Print what is new now."""
-        with self._lock:
-            for line in self._transcript.news():
-                if not (self._hide_person and line.kind == "person"):
-                    self._screen.line(self._text(line), _STYLES[line.kind])
-
-    def _follow(self) -> None:
-        while not self._over.is_set():
-            self.flush()
-            with suppress(TimeoutError):
-                self._transcript.canon.wait_for(lambda _: self._transcript.pending() or self._over.is_set(), 1.0)
-
-    def _text(self, line: Line) -> str:
-        who, text = printable(line.who).replace("\n", " "), printable(line.text)
-        mark = "\u00b7" if self._screen.unicode else "-"
-        return f"  {mark} {who}: {text}" if line.kind in {"note", "done"} else f"{who}: {text}"
+def _sentence(text: str) -> str:
+    return f"{printable(text[:1].upper() + text[1:])}."
 
 
 def _explained(error: GatewayError, options: SandboxOptions) -> str:

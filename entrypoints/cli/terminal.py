@@ -55,6 +55,16 @@ class Screen:
             click.echo(self._encodable(text), file=self._stream)
         self._stream.flush()
 
+    def temporary(self, text: str) -> None:
+        """Write ``text`` without a line end; :meth:`erase` takes it away again. For terminals."""
+        self._stream.write(self._encodable(text))
+        self._stream.flush()
+
+    def erase(self, columns: int) -> None:
+        """Blank the beginning of the present line and go back there. No terminal is too old for it."""
+        self._stream.write("\r" + " " * columns + "\r")
+        self._stream.flush()
+
     def _encodable(self, text: str) -> str:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         return text.encode(encoding, "backslashreplace").decode(encoding)

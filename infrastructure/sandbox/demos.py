@@ -140,7 +140,7 @@ DEMOS: tuple[Demo, ...] = (
         "tools",
         "a tool call, visible while it runs and in the answer's trail",
         [
-            ["Let me look at the clock. ", ToolCall("terminal", {"command": "date -u"})],
+            ["Let me look at the clock. ", ToolCall("terminal", {"command": "sleep 2; date -u"})],
             ["I asked the machine for its time with a tool, and this is the answer that followed."],
         ],
         tool="terminal",

@@ -20,6 +20,8 @@ LineKind = Literal["person", "agent", "note", "ask", "done"]
 
 TRAIL_CHARS: Final = 100
 """Characters of what a tool returned that the readable transcript shows."""
+TITLE_CHARS: Final = 60
+"""Characters of a running tool's name that the line about it shows."""
 _PAIR: Final = re.compile(r'"(\w+)":\s*("(?:[^"\\]|\\.)*"?|[^\s,\[\]{}"]+)')
 
 _STATE_NOTES = {
@@ -69,6 +71,19 @@ class Transcript:
         there = (len(state.messages), len(logs.turns), len(self.canon.interactions.all()), len(logs.verbs))
         return there != seen or any(card.status != "open" for card in self._cards)
 
+    def activity(self, step: int = 1) -> str:
+        """Return what the live node shows the agent doing now; nothing when it shows nothing.
+
+        Args:
+            step: a growing answer counts in steps of so many characters.
+        """
+        with self.canon.state.lock:
+            node = self.canon.state.nodes.get(self.conversation_id) or {}
+            blocks, text = [as_object(block) for block in as_list(node.get("blocks"))], str(node.get("text") or "")
+        running = [_title(block) for block in blocks if block.get("status") == "running"]
+        size = len(text) // step * step
+        return f"is using {running[-1]}" if running else f"is writing ({size:,} characters)" if size else ""
+
     def news(self) -> list[Line]:
         """Return the new lines, in an order a reader expects: a turn's state before the message it leads to."""
         state = self.canon.state
@@ -117,6 +132,10 @@ class Transcript:
         names = [self.canon.state.people[card.responder].name for card in settled]
         picks = [str(card.result.get("actionId") or card.status) for card in settled]
         return [Line("note", name, f"card: {pick}") for name, pick in zip(names, picks, strict=True)]
+
+
+def _title(block: Json) -> str:
+    return " ".join(str(block.get("title") or "a tool").split())[:TITLE_CHARS]
 
 
 def _name(message: DurableMessage) -> str:

@@ -1,5 +1,6 @@
 """``canon-hermes sandbox`` as a newcomer runs it: a process of its own, from the first line to the last file."""
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -12,6 +13,10 @@ import pytest
 
 pytestmark = pytest.mark.gateway
 PROC = Path("/proc")
+_DRIVER = Path(__file__).parents[1] / "entrypoints" / "cli" / "terminal_driver.py"
+_spec = importlib.util.spec_from_file_location("terminal_driver", _DRIVER)
+driver = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(driver)
 COMMAND = [sys.executable, "-m", "canon_hermes_plugin.cli", "sandbox"]
 
 
@@ -83,6 +88,48 @@ def test_a_termination_signal_stops_the_gateway_and_removes_the_files(tmp_path):
         process.stdout.close()
     assert not root.exists()
     assert not _processes_naming(str(root))
+
+
+@pytest.fixture
+def prompt(tmp_path):
+    """The command as a person at a terminal sees it, connected."""
+    session = driver.Session("sandbox", environ=environment(tmp_path))
+    try:
+        session.expect("Ctrl-C ends")
+        session.expect("> ")
+        yield session
+    finally:
+        if session.process.poll() is None:
+            session.type("/quit")
+            session.end(30)
+
+
+def test_at_a_terminal_one_sees_the_answer_grow_and_the_tool_work(prompt):
+    prompt.type("demo long")
+    prompt.expect("\u2026 Hermes: is writing (")
+    prompt.expect("turn_complete")
+    prompt.expect("> ")
+    prompt.type("demo tools")
+    prompt.expect("\u2026 Hermes: is using terminal")
+    prompt.expect("terminal completed in ")
+    prompt.expect("turn_complete")
+    prompt.expect("> ")
+
+
+def test_at_a_terminal_a_word_nobody_knows_does_not_cost_the_card_and_has_one_answer(prompt):
+    prompt.type("demo card")
+    prompt.expect("answers: /file")
+    prompt.type("/zzz")
+    prompt.expect("> ")
+    prompt.type("/file")
+    prompt.expect('You picked "file" on the card.')
+    prompt.expect("turn_complete")
+    prompt.expect("Unknown command `/zzz`")
+    prompt.expect("turn_complete")
+    prompt.expect("> ")
+    prompt.type("goodbye")
+    between = prompt.expect('You wrote: "goodbye"')
+    assert "/zzz" not in between
 
 
 def _processes_naming(text):

@@ -142,7 +142,7 @@ def _converse(monkeypatch, running, lines):
 
     typed = iter(lines)
     monkeypatch.setattr(sandbox.Participant, "say", fail)
-    monkeypatch.setattr(sandbox, "_read", lambda _printer: next(typed, None))
+    monkeypatch.setattr(sandbox.Printer, "read", lambda _printer: next(typed, None))
     options = sandbox.SandboxOptions((), None, keep=False, streaming=True, port=0, timeout=1)
     chat = sandbox.Chat(sandbox.LoopbackCanon(), _Gateway(running))
     sandbox._converse(chat, options, sandbox.Screen())
@@ -151,12 +151,12 @@ def _converse(monkeypatch, running, lines):
 
 def test_at_the_prompt_a_missing_answer_does_not_end_the_conversation(monkeypatch, capsys):
     assert _converse(monkeypatch, True, ["one", "  ", "two", "/quit", "three"]) == ["one", "two"]
-    assert capsys.readouterr().out.count("no complete answer") == 2
+    assert capsys.readouterr().out.count("No complete answer. Write on") == 2
 
 
 def test_at_the_prompt_a_mistyped_answer_is_not_sent(monkeypatch, capsys):
     assert _converse(monkeypatch, True, ["/allow", "/stop"]) == ["/stop"]
-    assert "nothing is waiting for an answer." in capsys.readouterr().out
+    assert "Nothing is waiting for an answer." in capsys.readouterr().out
 
 
 def test_at_the_prompt_a_dead_gateway_does(monkeypatch):
