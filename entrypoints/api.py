@@ -9,7 +9,6 @@ Canon's refusals are ``CanonApiError``: ``from canon_hermes_plugin.ports.errors 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -271,10 +270,8 @@ def _snapshot() -> SessionSnapshot:
 
 async def _deps() -> ActionDeps:
     from canon_hermes_plugin import decisions
-    from canon_hermes_plugin.infrastructure.hermes.live import LIVE
 
-    adapters = LIVE.all()
-    return await asyncio.to_thread(decisions.action_deps, adapters[0] if len(adapters) == 1 else None)
+    return await decisions.caller_deps()
 
 
 async def _ask_card(

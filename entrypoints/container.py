@@ -40,7 +40,7 @@ from canon_hermes_plugin.infrastructure.files.environment_catalog import package
 from canon_hermes_plugin.infrastructure.files.locations import canon_paths
 from canon_hermes_plugin.infrastructure.files.outbox import FileOutbox
 from canon_hermes_plugin.infrastructure.files.profile_store import FileProfileStore
-from canon_hermes_plugin.infrastructure.hermes import compat, config
+from canon_hermes_plugin.infrastructure.hermes import compat, config, rehearsal
 from canon_hermes_plugin.infrastructure.hermes.adapter import OVERFLOW_LIMIT, build_adapter
 from canon_hermes_plugin.infrastructure.hermes.beat import StatusBeat
 from canon_hermes_plugin.infrastructure.hermes.decisions import DecisionParts, Decisions, PromptReports
@@ -296,6 +296,7 @@ def _open_services(platform: PlatformSettings, settings: config.Settings) -> Ser
 
 def _connection(platform: PlatformSettings) -> Connection:
     """Return whom to speak as. Reads the profile file: not for an event loop."""
+    rehearsal.refuse_real_credentials()
     resolver = CredentialResolver(FileProfileStore.from_environ(os.environ), packaged_catalog())
     return resolver.require(os.environ, platform)
 

@@ -28,7 +28,7 @@ from canon_hermes_plugin.infrastructure.files.approval_store import PROCESS_ID, 
 from canon_hermes_plugin.infrastructure.files.environment_catalog import packaged_catalog
 from canon_hermes_plugin.infrastructure.files.locations import canon_paths
 from canon_hermes_plugin.infrastructure.files.profile_store import FileProfileStore
-from canon_hermes_plugin.infrastructure.hermes import compat_approvals, config
+from canon_hermes_plugin.infrastructure.hermes import compat_approvals, config, rehearsal
 from canon_hermes_plugin.infrastructure.hermes.host import HermesSessionContext
 from canon_hermes_plugin.infrastructure.hermes.live import LIVE, LiveAdapter, SilenceReport, ToolSide, TurnSilencer
 from canon_hermes_plugin.infrastructure.system import SystemClock, SystemIds
@@ -70,7 +70,9 @@ def connection() -> Connection:
 
 def available() -> bool:
     """Return whether an agent's key resolves. Reads files."""
-    return bool(LIVE.all()) or _resolver().find(os.environ, _platform_settings()) is not None
+    if LIVE.all() or rehearsal.active():
+        return bool(LIVE.all())
+    return _resolver().find(os.environ, _platform_settings()) is not None
 
 
 def identity_of(resolved: Connection | None) -> LedgerIdentity:
@@ -82,13 +84,26 @@ def identity_of(resolved: Connection | None) -> LedgerIdentity:
 
 
 async def actions() -> ToolActions:
-    """Return what carries out the tool's actions for the calling thread."""
-    adapters = LIVE.all()
-    return await asyncio.to_thread(_actions_with, adapters[0] if len(adapters) == 1 else None)
+    """Return what carries out the tool's actions for the calling thread.
+
+    Raises:
+        CredentialsError: in a test kit that is not connected.
+        RuntimeError: it is not clear for which of several connected agents.
+    """
+    return ToolActions(await caller_deps())
+
+
+async def caller_deps() -> ActionDeps:
+    """Return the parts of :func:`actions`, and raise what it raises."""
+    adapter = LIVE.serving(HermesSessionContext().snapshot().conversation_id)
+    return await asyncio.to_thread(action_deps, adapter)
 
 
 def action_deps(adapter: LiveAdapter | None) -> ActionDeps:
-    """Return the parts of :func:`actions`. Reads files: not for an event loop."""
+    """Return the parts of :func:`actions` for an adapter or, without one, for whom the environment names.
+
+    Reads files: not for an event loop.
+    """
     session = HermesSessionContext()
     desk = adapter.desk if adapter is not None else _own_desk()
     tools = adapter.tools if adapter is not None else ToolSide(HttpAccess(connection, CLOCK, PROOFS), CLOCK, IDS)
@@ -105,10 +120,6 @@ def action_deps(adapter: LiveAdapter | None) -> ActionDeps:
     )
 
 
-def _actions_with(adapter: LiveAdapter | None) -> ToolActions:
-    return ToolActions(action_deps(adapter))
-
-
 def _own_desk() -> ApprovalDesk:
     desk = ApprovalDesk(ledger(), CLOCK, IDS, PROCESS_ID)
     try:
@@ -120,6 +131,7 @@ def _own_desk() -> ApprovalDesk:
 
 
 def _resolver() -> CredentialResolver:
+    rehearsal.refuse_real_credentials()
     return CredentialResolver(FileProfileStore.from_environ(os.environ), packaged_catalog())
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any, Self, cast, final
 
 from canon_hermes_plugin.container import PluginContainer, services_of
 from canon_hermes_plugin.domain.approvals.ownership import LedgerIdentity
+from canon_hermes_plugin.infrastructure.hermes import rehearsal
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.live import ToolSide
 from canon_hermes_plugin.infrastructure.hermes.services import Services
@@ -22,6 +24,7 @@ from canon_hermes_plugin.infrastructure.memory.questions import MemoryQuestions
 from canon_hermes_plugin.infrastructure.memory.time import SeededIds
 from canon_hermes_plugin.infrastructure.memory.virtual_loop import LoopClock, LoopThread
 from canon_hermes_plugin.ports.canon import CanonApi
+from canon_hermes_plugin.ports.canon_stream import StreamEvent
 from canon_hermes_plugin.ports.errors import CanonError
 from canon_hermes_plugin.ports.profiles import Connection, Environment
 from canon_hermes_plugin.ports.secret import Secret
@@ -31,6 +34,8 @@ from canon_hermes_plugin.testing.turn import CanonTurn, bind_session
 
 START_MS = 1_700_000_000_000
 API_KEY = "agk_live_testing_key"
+NOT_ENTERED = "this CanonHermes is not entered yet: write `with CanonHermes() as plugin:` and use `plugin` inside of it"
+CLOSED = "this CanonHermes is closed: what it was used for belongs inside of `with CanonHermes() as plugin:`"
 
 
 def nowhere() -> Connection:
@@ -73,8 +78,12 @@ class CanonHermes:
         self.files = MemoryMediaCache()
         self.container = PluginContainer(connection=nowhere(), settings=settings or Settings())
         self._override(seed, twin, stream, files)
+        # As on every stream. A new agent that never heard of a place would look for one every second.
+        stream.emit(StreamEvent("connected", {}, "evt_00000000"))
         self._services: Services | None = None
         self._refused: list[CanonError] = []
+        self._turns: list[CanonTurn] = []
+        self._machine.barred = NOT_ENTERED
 
     def _override(self, seed: int, twin: MemoryCanon, stream: MemoryCanonStream, files: MemoryMediaFetcher) -> None:
         access, ids = MemoryAccess(cast("CanonApi", _OnLoop(self._machine, twin))), SeededIds(seed)
@@ -98,8 +107,21 @@ class CanonHermes:
         )
 
     def __enter__(self) -> Self:
-        self._machine.run(self._open())
-        self._machine.advance()
+        """Connect.
+
+        Raises:
+            RuntimeError: this or another one is entered, or this one was closed.
+        """
+        if self._machine.barred != NOT_ENTERED:
+            raise RuntimeError(self._machine.barred or "this CanonHermes is entered already; use it as it is")
+        rehearsal.begin(self)
+        self._machine.barred = None
+        try:
+            self._machine.run(self._open())
+            self._machine.advance()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -110,12 +132,28 @@ class CanonHermes:
                 raise
 
     def turn(self) -> CanonTurn:
-        """Return what puts code into a turn: ``with plugin.turn()("hello", by="dana"): …``."""
-        return CanonTurn(self.canon, self.host)
+        """Return what puts code into a turn: ``with plugin.turn()("hello", by="dana"): …``.
+
+        Raises:
+            RuntimeError: the plugin is not entered.
+        """
+        self._machine.check()
+        self._turns.append(CanonTurn(self.canon, self.host))
+        return self._turns[-1]
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, everything due in it included."""
-        self._machine.advance(seconds)
+        """Let time pass, everything due in it included; 0 lets happen what is due now.
+
+        Args:
+            seconds: 0 or more. A day takes some hundredths of a real second.
+
+        Raises:
+            TypeError: ``seconds`` is no number.
+            ValueError: it is negative or has no end.
+            RuntimeError: the plugin is not entered.
+            TimeoutError: time does not get any further; the text says how far it got and what it waits for.
+        """
+        self._machine.advance(checked_seconds(seconds))
 
     def close(self) -> None:
         """Disconnect and leave nothing behind; idempotent.
@@ -124,24 +162,31 @@ class CanonHermes:
             ExceptionGroup: a script failed in another way than by ``fails()``.
             AssertionError: what the test prepared was never used: an answer, a decision, a script.
         """
-        if self._services is None:
-            self._machine.close()
+        if self._machine.barred == CLOSED:
             return
         unused = [*self.canon.unused(), *self.host.unused()]
         try:
-            self._machine.run(self.host.lanes.stop())
-            self._machine.run(self._services.runtime.stop())
-            closing = asyncio.run_coroutine_threadsafe(self._services.turns.close(), self._machine.loop)
-            self._machine.advance(60)
-            closing.result(0)
+            for turn in self._turns:
+                turn.abandon()  # the caller's code runs in no turn any more
+            if self._services is not None:
+                self._disconnect(self._services)
         finally:
             self._services = None
             self._machine.close()
+            self._machine.barred = CLOSED
+            rehearsal.end(self)
         failures = [item for item in self.host.failures if isinstance(item, Exception)]
         if failures:
             raise ExceptionGroup("scripts of the host failed", failures)
         if unused:
             raise AssertionError("; ".join(unused))
+
+    def _disconnect(self, services: Services) -> None:
+        self._machine.run(self.host.lanes.stop())
+        self._machine.run(services.runtime.stop())
+        closing = asyncio.run_coroutine_threadsafe(services.turns.close(), self._machine.loop)
+        self._machine.advance(60)
+        closing.result(0)
 
     async def _open(self) -> None:
         self._services = services = services_of(self.container)
@@ -177,6 +222,15 @@ class ToolClock:
         await asyncio.to_thread(self._machine.wait, max(0.001, seconds))
 
 
+def checked_seconds(seconds: object) -> float:
+    """Return a length of time that can pass; raise TypeError or ValueError for what is none."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"seconds must be a number, not {seconds!r:.80}")
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"seconds must be 0 or more and have an end, not {seconds!r}")
+    return float(seconds)
+
+
 class _OnLoop:
     """Stands for an object whose coroutine methods run on another loop than the caller's, for tool threads."""
 
@@ -188,8 +242,8 @@ class _OnLoop:
         method = getattr(self._inner, name)
 
         async def call(*arguments: object, **options: object) -> object:
-            work = method(*arguments, **options)
-            waiting = self._machine.loop.waiting(work)
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(waiting, self._machine.loop))
+            loop = self._machine.loop
+            waiting = loop.waiting(method(*arguments, **options))
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(waiting, loop))
 
         return call

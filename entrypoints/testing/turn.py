@@ -10,6 +10,7 @@ from typing import Any, Self, final
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat
+from canon_hermes_plugin.infrastructure.hermes.rehearsal import in_rehearsal
 from canon_hermes_plugin.ports.host import SessionSnapshot
 from canon_hermes_plugin.testing.canon import Attachment, FakeCanon, check_attachments
 from canon_hermes_plugin.testing.host import ScriptedHost
@@ -17,19 +18,21 @@ from canon_hermes_plugin.testing.script import Stage
 
 
 def bind_session(session: SessionSnapshot) -> list[Token[Any]]:
-    """Bind the host's provenance of a turn to the calling context; returns what undoes it."""
+    """Bind the host's provenance of a turn, and that nothing is real in it, to the calling context.
+
+    Returns what undoes it.
+    """
     set_session_vars = compat.module("gateway.session_context").set_session_vars
-    return list(
-        set_session_vars(
-            platform=session.platform or "",
-            chat_id=session.conversation_id or "",
-            user_id=session.user_id or "",
-            user_name=session.user_name or "",
-            session_key=session.session_key or "",
-            session_id=session.session_id or "",
-            message_id=session.message_id or "",
-        )
+    bound = set_session_vars(
+        platform=session.platform or "",
+        chat_id=session.conversation_id or "",
+        user_id=session.user_id or "",
+        user_name=session.user_name or "",
+        session_key=session.session_key or "",
+        session_id=session.session_id or "",
+        message_id=session.message_id or "",
     )
+    return [*bound, in_rehearsal.set(True)]
 
 
 @final
@@ -104,6 +107,12 @@ class CanonTurn:
         self._stage = None
         self._leave()
         self._canon.call(self._over.set)
+
+    def abandon(self) -> None:
+        """Leave the context of the turn that is still open, if one is: nothing completes it any more."""
+        if self._stage is not None:
+            self._stage = None
+            self._leave()
 
     def _why(self, text: str, conversation: str) -> str:
         if self._canon.is_down:

@@ -15,7 +15,7 @@ from canon_hermes_plugin.domain.approvals.desk import ApprovalDesk
 from canon_hermes_plugin.domain.media.captures import CapturedMedia
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.turn import Turn
-from canon_hermes_plugin.infrastructure.hermes import compat_approvals
+from canon_hermes_plugin.infrastructure.hermes import compat_approvals, rehearsal
 from canon_hermes_plugin.ports.host import SessionContext
 from canon_hermes_plugin.ports.interactions import BriefAccess, CanonAccess
 from canon_hermes_plugin.ports.time import Clock, IdSource
@@ -124,6 +124,33 @@ class LiveAdapters:
     def owning(self, conversation_id: str) -> list[LiveAdapter]:
         """Return the adapters that have an open turn in the conversation."""
         return [item for item in self.all() if item.turns.open_turns(conversation_id)]
+
+    def serving(self, conversation_id: str | None) -> LiveAdapter | None:
+        """Return the adapter the calling code works for; ``None`` where none is connected: it is outside of a gateway.
+
+        Args:
+            conversation_id: where the calling code runs.
+
+        Raises:
+            CredentialsError: none is connected, in a test kit: nobody real may stand in for it.
+            RuntimeError: several are connected and not exactly one of them runs the caller's turn; another agent's key
+                is never tried.
+        """
+        adapters = self.all()
+        if not adapters:
+            rehearsal.refuse_real_credentials()
+            return None
+        if len(adapters) == 1:
+            return adapters[0]
+        turn = current_turn.get()
+        where = turn.conversation_id if turn is not None else conversation_id or ""
+        owners = [item for item in self.owning(where) if turn is None or turn in item.turns.open_turns(where)]
+        if len(owners) != 1:
+            raise RuntimeError(
+                f"{len(adapters)} Canon agents are connected in this process and {len(owners)} of them run this turn, "
+                "so it is not known on whose behalf to act"
+            )
+        return owners[0]
 
 
 @final

@@ -11,8 +11,10 @@ import asyncio
 import math
 import selectors
 import threading
-from collections.abc import Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for_futures
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
@@ -20,7 +22,7 @@ from typing import Any, TypeVar, final
 _T = TypeVar("_T")
 
 PATIENCE = 10.0
-"""Real seconds a caller waits for the loop, and the loop for its threads, before something is stuck."""
+"""Real seconds without any made-up time passing after which something is stuck."""
 
 THREADS = 64
 """Threads at once. They mostly sleep; one that had to wait for another's end would hold the time it waits for."""
@@ -87,6 +89,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now = 0.0
         self._resting: list[_Rest] = []
         self._workers: set[Worker] = set()
+        self._at_rest: deque[Callable[[], object]] = deque()
         super().__init__(_TimeSkipper(self))
         self.set_default_executor(ThreadPoolExecutor(THREADS, "canon-testing-worker"))
 
@@ -97,6 +100,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let time pass to the next timer, which is ``timeout`` seconds away; ``False`` when it may not."""
         if any(not worker.waits for worker in self._workers):
             return False
+        if self._at_rest and (self._resting or self.limit == math.inf):
+            self.call_soon(self._at_rest.popleft(), context=Context())
+            return True
         target = math.inf if timeout is None else max(self._now + timeout, math.nextafter(self._now, math.inf))
         if target <= max(self.limit, self._granted()) and target < math.inf:
             self._now = target
@@ -110,6 +116,27 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let ``seconds`` more pass; ``done`` is resolved when they have and nothing is ready to run any more."""
         self.limit = max(self.limit, self._now) + seconds
         self._resting.append(_Rest(done, heed_threads))
+
+    def when_at_rest(self, work: Callable[[], object], seconds: float = 0.0) -> None:
+        """Call ``work`` ``seconds`` after nothing is ready to run any more and no thread at work; on the loop.
+
+        What came first is called first, and what follows from it happens before the next one is called. So it does not
+        depend on the machine what a thread has done by then. It runs in a context of its own.
+        """
+        self._at_rest.append(work if seconds <= 0 else lambda: self.call_later(seconds, work, context=Context()))
+
+    def plight(self) -> str:
+        """Return how far time got and why it does not get any further, in words; any thread."""
+        workers = list(self._workers)
+        busy = sum(not worker.waits for worker in workers)
+        if busy:
+            why = f"{busy} of the threads that run tools and scripts did not end and wait for nothing made up"
+        elif workers:
+            why = "a tool waits for something that does not come"
+        else:
+            why = "something runs again and again, or waits for something real"
+        goal = f" of {self.limit:,.0f} s" if self.limit < math.inf else ""
+        return f"made-up time stands still at {self._now:,.0f} s{goal} since {PATIENCE:.0f} real seconds: {why}"
 
     # --- threads that work for the loop; all but `waiting` is called on it ------------------------------------------
 
@@ -156,7 +183,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         ready = [rest for rest in self._resting if not (rest.heed_threads and self._workers)]
         self._resting = [rest for rest in self._resting if rest not in ready]
         for rest in ready:
-            rest.done.set_result(None)
+            if not rest.done.cancelled():  # who asked gave up
+                rest.done.set_result(None)
 
 
 @final
@@ -184,12 +212,28 @@ class LoopClock:
 
 @final
 class LoopThread:
-    """Runs a :class:`VirtualLoop` in a thread of its own, for callers with or without an event loop."""
+    """Runs a :class:`VirtualLoop` in a thread of its own, for callers with or without an event loop.
+
+    Attributes:
+        barred: why nobody may use it now; ``None`` when it may be used. All but :meth:`close` raises RuntimeError then.
+    """
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop(limit=0.0)
+        self.barred: str | None = None
+        self._loop = VirtualLoop(limit=0.0)
         self._thread = threading.Thread(target=self._serve, name="canon-testing", daemon=True)
         self._thread.start()
+
+    @property
+    def loop(self) -> VirtualLoop:
+        """The loop."""
+        self.check()
+        return self._loop
+
+    def check(self) -> None:
+        """Raise RuntimeError when nobody may use it now."""
+        if self.barred is not None:
+            raise RuntimeError(self.barred)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run ``work`` on the loop and return its result; no made-up time passes.
@@ -197,12 +241,12 @@ class LoopThread:
         Raises:
             TimeoutError: it waits for time or for somebody.
         """
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
-            return future.result(PATIENCE)
-        except TimeoutError:
-            future.cancel()
+            self.check()
+        except RuntimeError:
+            work.close()
             raise
+        return self._outcome(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def advance(self, seconds: float = 0.0) -> None:
         """Let time pass and return when nothing is left to do before it passes on, threads included.
@@ -221,25 +265,37 @@ class LoopThread:
         if _WORKER.get() is None:
             self._pass_time(seconds, heed_threads=False)
         else:
-            asyncio.run_coroutine_threadsafe(self.loop.sleep(seconds), self.loop).result(PATIENCE)
-
-    def _pass_time(self, seconds: float, *, heed_threads: bool) -> None:
-        done: Future[None] = Future()
-        self.loop.call_soon_threadsafe(lambda: self.loop.pass_time(seconds, done, heed_threads=heed_threads))
-        done.result(PATIENCE)
+            self._outcome(asyncio.run_coroutine_threadsafe(self.loop.sleep(seconds), self.loop), beyond=True)
 
     def close(self) -> None:
         """Cancel what still runs and end the thread; idempotent."""
-        if self.loop.is_closed():
+        if self._loop.is_closed():
             return
-        self.run(_cancel_others())
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._outcome(asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop))
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE)
 
+    def _pass_time(self, seconds: float, *, heed_threads: bool) -> None:
+        done: Future[None] = Future()
+        loop = self.loop
+        loop.call_soon_threadsafe(lambda: loop.pass_time(seconds, done, heed_threads=heed_threads))
+        self._outcome(done)
+
+    def _outcome(self, future: Future[_T], *, beyond: bool = False) -> _T:
+        """Wait as long as made-up time gets on, ``beyond`` the granted time or up to it, however long that takes."""
+        seen = self._loop.time()
+        while not wait_for_futures([future], PATIENCE).done:
+            reached = self._loop.time() if beyond else min(self._loop.time(), self._loop.limit)
+            if reached <= seen:
+                future.cancel()
+                raise TimeoutError(self._loop.plight())
+            seen = reached
+        return future.result()
+
     def _serve(self) -> None:
-        self.loop.run_forever()
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
 
 
 async def _cancel_others() -> None:
