@@ -300,7 +300,8 @@ class FakeCanon:
 
     def _later(self, seconds: float, work: Callable[[], None]) -> None:
         loop = self._parts.machine.loop
-        loop.call_soon_threadsafe(loop.call_later, seconds, work)
+        # Nobody answers before whoever asked has done all that it does until it waits.
+        loop.call_soon_threadsafe(loop.when_at_rest, work, seconds)
 
     def _tell(self, settled: Settled) -> None:
         """Put the receipt of a decision on the stream; on the plugin's loop."""

@@ -120,7 +120,7 @@ class CanonHermes:
             self._machine.run(self._open())
             self._machine.advance()
         except BaseException:
-            self.close()
+            self._shut()
             raise
         return self
 
@@ -145,7 +145,7 @@ class CanonHermes:
         """Let time pass, everything due in it included; 0 lets happen what is due now.
 
         Args:
-            seconds: 0 or more. A day takes some hundredths of a real second.
+            seconds: 0 or more. A day takes some tenths of a real second.
 
         Raises:
             TypeError: ``seconds`` is no number.
@@ -165,6 +165,14 @@ class CanonHermes:
         if self._machine.barred == CLOSED:
             return
         unused = [*self.canon.unused(), *self.host.unused()]
+        self._shut()
+        failures = [item for item in self.host.failures if isinstance(item, Exception)]
+        if failures:
+            raise ExceptionGroup("scripts of the host failed", failures)
+        if unused:
+            raise AssertionError("; ".join(unused))
+
+    def _shut(self) -> None:
         try:
             for turn in self._turns:
                 turn.abandon()  # the caller's code runs in no turn any more
@@ -172,14 +180,11 @@ class CanonHermes:
                 self._disconnect(self._services)
         finally:
             self._services = None
-            self._machine.close()
             self._machine.barred = CLOSED
-            rehearsal.end(self)
-        failures = [item for item in self.host.failures if isinstance(item, Exception)]
-        if failures:
-            raise ExceptionGroup("scripts of the host failed", failures)
-        if unused:
-            raise AssertionError("; ".join(unused))
+            try:
+                self._machine.close()
+            finally:
+                rehearsal.end(self)
 
     def _disconnect(self, services: Services) -> None:
         self._machine.run(self.host.lanes.stop())
