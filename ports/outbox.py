@@ -45,7 +45,9 @@ class Outbox(Protocol):
         """Store ``entry`` behind everything kept before; durable when this returns. The same operation replaces.
 
         Raises:
-            OutboxError: it is not known to be stored; nothing else is affected.
+            OutboxError: it is not known to be stored; nothing else is affected. Also for an entry that could not be
+                sent as it is after a crash, of which nothing is stored: one without a message, with a message that
+                has no id, or with something that JSON cannot hold.
         """
         ...
 

@@ -109,10 +109,13 @@ class ProfileStore(Protocol):
         """Return every profile, bootstrap profiles included (canon-wire §4.4).
 
         A missing file without a bootstrap value is no profiles. Profiles of other runtimes and unknown fields are
-        returned as they stand.
+        returned as they stand. The bootstrap value is JSON, plain or in base64, white space around it allowed; it adds
+        profiles that are absent and overwrites none.
 
         Raises:
-            ConfigurationError: the file cannot be read, or it or the bootstrap value is not an object of objects.
+            ConfigurationError: the file cannot be read, it is not an object of objects, or the bootstrap value is not
+                one whose names are not blank. An error about the bootstrap names its variable,
+                ``CANON_AGENTS_JSON_BOOTSTRAP``, and never quotes the value, which holds keys.
         """
         ...
 

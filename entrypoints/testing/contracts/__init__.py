@@ -6,10 +6,15 @@ Subclass a suite in a test module, name the class ``Test…`` and say how to mak
         def factory(self, tmp_path, profiles=None, bootstrap=None):
             return MyProfileStore(tmp_path, profiles, bootstrap)
 
-The suites need pytest and nothing else.
+The suites need pytest and nothing else. :data:`SUITES` says which suite is whose; ``docs/testing.md`` shows two.
 """
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        "the suites of the ports need pytest, which is not installed: install it, or canon-hermes-plugin[test]"
+    ) from missing
 
 pytest.register_assert_rewrite(
     *(

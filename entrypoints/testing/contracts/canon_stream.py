@@ -12,7 +12,7 @@ import pytest
 from canon_hermes_plugin.infrastructure.memory.handler import MemoryEagerHandler, MemoryHandler, MemoryWaitingHandler
 from canon_hermes_plugin.ports.canon_stream import CanonStream, StreamEvent, StreamState
 from canon_hermes_plugin.ports.errors import AuthenticationError
-from canon_hermes_plugin.testing.contracts.base import Contract, on_a_loop
+from canon_hermes_plugin.testing.contracts.base import Contract, on_a_loop, wanted
 
 
 class CanonStreamDriver(Protocol):
@@ -79,9 +79,12 @@ async def until(condition: Callable[[], object]) -> None:
 class CanonStreamContract(Contract[StreamUnderTest]):
     """The suite. Override :meth:`driver`."""
 
+    maker = "driver"
+    made = CanonStreamDriver
+
     def driver(self) -> CanonStreamDriver:
         """Return a fresh driver; called on the test's event loop."""
-        raise NotImplementedError
+        raise NotImplementedError(wanted(type(self)))
 
     def factory(self, tmp_path: Path) -> StreamUnderTest:
         del tmp_path

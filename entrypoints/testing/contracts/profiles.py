@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from canon_hermes_plugin.ports.errors import ConfigurationError
 from canon_hermes_plugin.ports.profiles import Document, PendingRegistrations, ProfileStore
+from canon_hermes_plugin.testing.contracts.base import Suite, wanted
 
 OPS: Document = {"apiKey": "k", "x-unknown": [1, {"y": "é☃"}]}
 TWO: Document = {"apiKey": "k2"}
@@ -28,14 +29,14 @@ def _padded(text: str) -> str:
     return f"\n {text} "
 
 
-class ProfileStoreContract:
+class ProfileStoreContract(Suite[ProfileStore]):
     """The suite of :class:`canon_hermes_plugin.ports.profiles.ProfileStore`."""
 
     def factory(
         self, tmp_path: Path, profiles: Mapping[str, Document] | None = None, bootstrap: str | None = None
     ) -> ProfileStore:
         """Return a store that holds ``profiles``; ``bootstrap`` is the value of the bootstrap variable."""
-        raise NotImplementedError
+        raise NotImplementedError(wanted(type(self)))
 
     def test_without_anything_there_are_no_profiles(self, tmp_path: Path) -> None:
         assert self.factory(tmp_path).load() == {}
@@ -74,16 +75,23 @@ class ProfileStoreContract:
 
     @pytest.mark.parametrize("bad", ["no json", "[]", "5", '{"": {}}', '{" ": {}}', '{"a": 5}', '"x"', "W10=", "é"])
     def test_a_malformed_bootstrap_is_refused_without_quoting_it(self, tmp_path: Path, bad: str) -> None:
-        with pytest.raises(ConfigurationError, match="CANON_AGENTS_JSON_BOOTSTRAP"):
+        try:
             self.factory(tmp_path, bootstrap=bad).load()
+        except ConfigurationError as refusal:
+            said = str(refusal)
+            assert "CANON_AGENTS_JSON_BOOTSTRAP" in said, (
+                f"the error about the bootstrap {bad!r} must name its variable"
+            )
+        else:
+            pytest.fail(f"load() took the bootstrap {bad!r}; it must raise ConfigurationError")
 
 
-class PendingRegistrationsContract:
+class PendingRegistrationsContract(Suite[PendingRegistrations]):
     """The suite of :class:`canon_hermes_plugin.ports.profiles.PendingRegistrations`."""
 
     def factory(self, tmp_path: Path) -> PendingRegistrations:
         """Return an empty store."""
-        raise NotImplementedError
+        raise NotImplementedError(wanted(type(self)))
 
     def test_a_pending_registration_is_created_changed_and_dropped(self, tmp_path: Path) -> None:
         pending = self.factory(tmp_path)

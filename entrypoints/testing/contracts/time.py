@@ -9,16 +9,17 @@ from typing import Protocol
 
 import pytest
 from canon_hermes_plugin.ports.time import Clock, IdSource, Tasks
+from canon_hermes_plugin.testing.contracts.base import Suite, wanted
 
 _YEAR_2020 = 1_577_836_800_000
 
 
-class ClockContract:
+class ClockContract(Suite[Clock]):
     """The suite of :class:`canon_hermes_plugin.ports.time.Clock`."""
 
     def factory(self) -> Clock:
         """Return a clock; called on the test's event loop."""
-        raise NotImplementedError
+        raise NotImplementedError(wanted(type(self)))
 
     def test_sleeping_zero_yields_once(self) -> None:
         async def whole() -> list[str]:
@@ -46,12 +47,12 @@ class ClockContract:
         assert read == sorted(read)
 
 
-class IdSourceContract:
+class IdSourceContract(Suite[IdSource]):
     """The suite of :class:`canon_hermes_plugin.ports.time.IdSource`."""
 
     def factory(self) -> IdSource:
         """Return a source."""
-        raise NotImplementedError
+        raise NotImplementedError(wanted(type(self)))
 
     @pytest.mark.parametrize("digits", [1, 2, 5, 20, 32, 64])
     def test_hex_has_exactly_the_asked_digits(self, digits: int) -> None:
@@ -81,12 +82,12 @@ class _Log(Protocol):
     def set_level(self, level: int) -> None: ...
 
 
-class TasksContract:
+class TasksContract(Suite[Tasks]):
     """The suite of :class:`canon_hermes_plugin.ports.time.Tasks`."""
 
     def factory(self) -> Tasks:
         """Return an owner of tasks; called on the test's event loop."""
-        raise NotImplementedError
+        raise NotImplementedError(wanted(type(self)))
 
     def test_background_failures_are_logged_with_the_name_and_never_lost(self, caplog: _Log) -> None:
         async def fail() -> None:
