@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -74,13 +74,20 @@ class HostInbox(Protocol):
         ...
 
     async def apply_signal(
-        self, conversation_id: str, signal: Literal["interrupt", "stop_and_drop", "new_session"], user_id: str | None
+        self,
+        conversation_id: str,
+        signal: Literal["interrupt", "stop_and_drop", "new_session"],
+        user_id: str | None,
+        spare: Collection[str] = frozenset(),
     ) -> None:
         """Apply a consumed runtime signal to every open turn ``user_id`` may stop (turns §2.6, H29).
 
         That is every turn of the conversation for its owner and for nobody in particular (``None``); for anybody else
         their own, or every one when they have none. ``interrupt`` keeps what waits, ``stop_and_drop`` drops and
         releases what people wrote of it, ``new_session`` begins the sessions anew: the sender's, where nothing runs.
+
+        Messages whose ids are in ``spare`` came after the signal: they are neither dropped nor interrupted, and their
+        session is not begun anew while they run. The collection may grow until this returns.
         """
         ...
 

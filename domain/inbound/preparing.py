@@ -136,30 +136,3 @@ class Preparations:
         ]
         self._dropped.update((conversation_id, message_id) for message_id in reached)
         return len(reached)
-
-
-@final
-class SignalGate:
-    """Lets a signal that came first take effect first: a stop must not end the run of the message after it."""
-
-    def __init__(self) -> None:
-        self._pending: dict[str, asyncio.Event] = {}
-
-    @contextmanager
-    def applying(self, conversation_id: str) -> Generator[None, None, None]:
-        """Apply a signal inside; messages of the conversation that are ready meanwhile wait for its end."""
-        applied = self._pending[conversation_id] = asyncio.Event()
-        try:
-            yield
-        finally:
-            applied.set()
-            if self._pending.get(conversation_id) is applied:
-                del self._pending[conversation_id]
-
-    async def applied(self, conversation_id: str, seconds: float) -> None:
-        """Wait, for so many seconds at most, while a signal of the conversation is being applied."""
-        applied = self._pending.get(conversation_id)
-        if applied is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):  # wait_for may swallow a cancellation on Python 3.11
-                    await applied.wait()

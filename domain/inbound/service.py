@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from canon_hermes_plugin.domain.chunker import replace_lone_surrogates
@@ -18,8 +18,9 @@ from canon_hermes_plugin.domain.inbound.background import BackgroundBuffer
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.conversations import ConversationFacts, conversation_id_of
 from canon_hermes_plugin.domain.inbound.intents import admitted_intent, delivery_intent
-from canon_hermes_plugin.domain.inbound.preparing import Preparations, SignalGate, Snapshot
+from canon_hermes_plugin.domain.inbound.preparing import Preparation, Preparations
 from canon_hermes_plugin.domain.inbound.prompt import PromptFacts, agent_turn_limit, group_prompt, is_mentioned
+from canon_hermes_plugin.domain.inbound.signals import SIGNAL_WAIT, SignalDesk
 from canon_hermes_plugin.domain.inbound.turn_gate import HUMAN
 from canon_hermes_plugin.domain.media.intake import IntakeResult, MediaIntake
 from canon_hermes_plugin.domain.reading import identifier, inert, mapping, sequence
@@ -33,9 +34,8 @@ _log = logging.getLogger(__name__)
 
 _NAME_CHARS: Final = 200
 _CONTROL_LANE: Final = "\x00control"
+_STOP_LANE: Final = "\x00stop"
 _NO_MEDIA: Final = IntakeResult()
-SIGNAL_WAIT: Final = 5.0
-"""Seconds a message waits at most for a signal that came before it."""
 
 
 class CursorPort(Protocol):
@@ -122,8 +122,8 @@ class InboundService:
         self._ports = ports
         self._state = state or InboundState()
         self._identity = AgentIdentity(None)
-        self._signals = SignalGate()
         self._preparing = Preparations()
+        self._signals = SignalDesk(ports.signals, ports.inbox, self._preparing)
         self._handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[None]]] = {
             "message.created": self._message_created,
             "conversation.updated": self._conversation_updated,
@@ -144,12 +144,13 @@ class InboundService:
         return self._state.conversations
 
     def preparing(self) -> Iterable[str]:
-        """Return the conversations in which a message is on its way to the host."""
-        return self._preparing.conversations()
+        """Return the conversations in which a message is on its way to the host, or a signal on its way to us."""
+        return (*self._preparing.conversations(), *self._signals.owed())
 
     def adopt_identity(self, identity: AgentIdentity) -> None:
         """Take in who we are, as Canon told at connect."""
         self._identity = identity
+        self._signals.owner_id = identity.owner_id
 
     def kind(self, conversation_id: str) -> ConversationKind:
         """Return the conversation's kind for verbosity, session key and prompt alike (H19)."""
@@ -168,11 +169,18 @@ class InboundService:
         conversation_id = _conversation_of(event)
         if conversation_id is None:
             return None
-        control = event.name == "runtime.control" or (event.name == "message.created" and _is_typed_stop(event))
-        return conversation_id + _CONTROL_LANE if control else conversation_id
+        if event.name == "runtime.control":
+            return conversation_id + _CONTROL_LANE
+        typed_stop = event.name == "message.created" and _is_typed_stop(event)
+        return conversation_id + _STOP_LANE if typed_stop else conversation_id
 
     def waits(self, event: StreamEvent) -> None:
-        """Take note of a message that will wake somebody and waits until an earlier one was handed over."""
+        """Take note of a message that will wake somebody and waits until an earlier one was handed over.
+
+        And of a signal that waits for an earlier one: it was known from now on.
+        """
+        if event.name == "runtime.control" and (signalled := _signalled(mapping(event.data))) is not None:
+            self._signals.waits(signalled)
         if event.name != "message.created":
             return
         screened = screen(mapping(event.data), self._identity.agent_id)
@@ -252,30 +260,30 @@ class InboundService:
             return
         async with self._preparing.under_way(conversation_id, _sender(screened)) as preparation:
             message = await self._draft(screened, admitted)
-            await self._signals.applied(conversation_id, SIGNAL_WAIT)
+            await self._signals.gate.applied(conversation_id, SIGNAL_WAIT)
         if preparation.stopped:
             self._not_started(screened)
-        elif message.kind == "command":
-            await self._ports.inbox.hand_over(message)
         else:
-            with self._preparing.handing_over(conversation_id):
-                await self._ports.inbox.hand_over(message)
+            await self._hand_over(message, preparation)
+
+    async def _hand_over(self, message: InboundMessage, preparation: Preparation) -> None:
+        conversation_id = message.conversation_id
+        self._signals.handed_over(conversation_id, message.message_id, preparation)
+        if message.kind == "command":
+            await self._ports.inbox.hand_over(message)
+            return
+        if message.intent == "interleave" and self._signals.under_way(conversation_id):
+            message = replace(message, intent="queue")  # the run it would join may be the one that is stopped
+        with self._preparing.handing_over(conversation_id):
+            await self._ports.inbox.hand_over(message)
 
     async def _typed_stop(self, screened: Screened, admitted: Admit) -> None:
         """Stop what is on its way, then let the host stop what runs; what comes later waits for both."""
         conversation_id = screened.conversation_id
-        with self._signals.applying(conversation_id):
-            self._stop(conversation_id, self._preparing.snapshot(conversation_id), _sender(screened))
+        with self._signals.gate.applying(conversation_id):
+            self._signals.stop(conversation_id, self._preparing.snapshot(conversation_id), _sender(screened))
             await self._preparing.handed_over(conversation_id, SIGNAL_WAIT)
             await self._ports.inbox.hand_over(await self._draft(screened, admitted))
-
-    def _stop(self, conversation_id: str, before: Snapshot, user_id: str | None, *, drop: bool = False) -> None:
-        """Stop what was on its way and is ``user_id``'s; the owner and nobody in particular stop everybody's."""
-        whose = None if user_id == self._identity.owner_id else user_id
-        stopped = self._preparing.stop(before, whose)
-        dropped = self._preparing.drop(conversation_id, before, whose) if drop else 0
-        if stopped or dropped:
-            _log.info("%d message(s) on their way in %s stopped, %d dropped", stopped, conversation_id, dropped)
 
     def _not_started(self, screened: Screened) -> None:
         conversation_id, message_id = screened.conversation_id, screened.message_id
@@ -338,22 +346,13 @@ class InboundService:
 
     async def _runtime_control(self, payload: Mapping[str, Any]) -> None:
         """Consume the pending signal. The event's own value is not trusted (canon-wire §5.5)."""
-        conversation_id = identifier(payload.get("conversationId"))
-        if conversation_id is None or payload.get("kind") != "signal":
-            return
-        with self._signals.applying(conversation_id):
-            await self.consume_signal(conversation_id)
+        conversation_id = _signalled(payload)
+        if conversation_id is not None:
+            await self._signals.announced(conversation_id)
 
     async def consume_signal(self, conversation_id: str) -> None:
         """Take the conversation's pending runtime signal, if any, and apply it (turns §2.6)."""
-        before = self._preparing.snapshot(conversation_id)
-        signal = await self._ports.signals.consume_signal(conversation_id)
-        if signal is not None:
-            _log.info("runtime signal %s for %s", signal.kind, conversation_id)
-            if signal.kind != "new_session":
-                self._stop(conversation_id, before, signal.updated_by, drop=signal.kind == "stop_and_drop")
-            await self._preparing.handed_over(conversation_id, SIGNAL_WAIT)
-            await self._ports.inbox.apply_signal(conversation_id, signal.kind, signal.updated_by)
+        await self._signals.poll(conversation_id)
 
     async def _replay_expired(self, payload: Mapping[str, Any]) -> None:
         """Adopt Canon's cursor first: a failing refresh must not bring the expired one back."""
@@ -366,6 +365,11 @@ class InboundService:
 
     async def _stream_error(self, payload: Mapping[str, Any]) -> None:
         _log.warning("Canon reported a stream error: %s", inert(payload.get("code"), 60) or "no code")
+
+
+def _signalled(payload: Mapping[str, Any]) -> str | None:
+    """Return the conversation a control event announces a signal for."""
+    return identifier(payload.get("conversationId")) if payload.get("kind") == "signal" else None
 
 
 def _is_queued(screened: Screened) -> bool:

@@ -1,7 +1,7 @@
 """Gathers what the host knows when a message meets a busy session, and asks the domain's table (turns §1.9).
 
 Decides nothing itself, with one addition to the table: an event the host made up is queued, not left to the host, which
-would run it inside the running turn's lifecycle.
+would run it inside the running turn's lifecycle. It carries out what needs nothing but the session and the host.
 """
 
 from __future__ import annotations
@@ -10,10 +10,19 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from canon_hermes_plugin.domain.inbound.intents import BusyDecision, BusyMessage, RunnerFacts, demoted, route
+from canon_hermes_plugin.domain.inbound.intents import (
+    QUEUE_FULL,
+    BusyDecision,
+    BusyMessage,
+    RunnerFacts,
+    demoted,
+    route,
+)
+from canon_hermes_plugin.domain.turns.model import HostText
 from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
-from canon_hermes_plugin.infrastructure.hermes.lane import Lane
+from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls
+from canon_hermes_plugin.ports.host import InboundMessage
 from canon_hermes_plugin.ports.time import Clock
 
 AGENT_POLL = 0.05
@@ -94,3 +103,21 @@ async def interrupt(busy: BusyHost, lane: Lane, lifecycle: HostObject, clock: Cl
             compat.interrupt_agent(agent)
             return
         await clock.sleep(AGENT_POLL)
+
+
+def steer(busy: BusyHost, lane: Lane, event: HostObject) -> bool:
+    """Put an event's text into the session's run; ``False`` when it takes none (any more)."""
+    agent = compat.live_agent(busy.runner, lane.key)
+    with lane.lock:
+        if agent is None or lane.interrupted or not lane.steerable or not compat.steer_agent(agent, event.text):
+            return False
+        lane.steered.append(event)
+    return True
+
+
+async def refuse(turns: TurnControls | None, message: InboundMessage) -> None:
+    """Tell the sender of a message that it does not fit into the session's queue (field row 68)."""
+    notice = HostText(message.conversation_id, QUEUE_FULL, notify=True, reply_to=message.message_id)
+    ack = await turns.text(None, notice) if turns is not None else None
+    if ack is not None and not ack.ok:
+        _LOG.warning("the refusal of message %s was not delivered: %s", message.message_id, ack.error)

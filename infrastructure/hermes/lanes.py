@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import final
 
-from canon_hermes_plugin.domain.inbound.intents import MAX_WAITING, QUEUE_FULL, BusyDecision, reached
-from canon_hermes_plugin.domain.turns.model import HostText
+from canon_hermes_plugin.domain.inbound.intents import MAX_WAITING, BusyDecision, reached
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat, host
-from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide, interrupt
+from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide, interrupt, refuse, steer
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 from canon_hermes_plugin.infrastructure.hermes.config import Settings
 from canon_hermes_plugin.infrastructure.hermes.lane import Lane, TurnControls, busy_in, waiting_in
@@ -31,9 +30,6 @@ from canon_hermes_plugin.ports.host import InboundMessage
 from canon_hermes_plugin.ports.time import Clock, Tasks
 
 _LOG = logging.getLogger(__name__)
-
-ENDING_COMMANDS = ("stop", "new", "reset")
-"""Commands that end a session's run."""
 
 
 @final
@@ -106,7 +102,9 @@ class HermesLanes:
         else:
             await self._start(lane, event)
 
-    async def apply_signal(self, conversation_id: str, signal: SignalKind, user_id: str | None) -> None:
+    async def apply_signal(
+        self, conversation_id: str, signal: SignalKind, user_id: str | None, spare: Collection[str] = frozenset()
+    ) -> None:
         here = busy_in(self._lanes.values(), conversation_id)
         lanes = reached(here, lambda lane: lane.user_id, sender=user_id, owner=self._owner_id())
         _LOG.info("signal %s in %s reaches %d session(s)", signal, conversation_id, len(lanes))
@@ -114,11 +112,11 @@ class HermesLanes:
         for lane in lanes:
             run = lane.run  # before its queue is dropped, which may be all there is of it
             if signal == "stop_and_drop":
-                self.drop(lane.key)
-            if run is not None:
+                self.drop(lane.key, spare)
+            if run is not None and host.canon_message_id(run) not in spare:
                 await self._command(lane, host.command_event(command, run.source))
             if signal == "stop_and_drop":
-                self.drop(lane.key)
+                self.drop(lane.key, spare)
         if signal == "new_session" and not lanes and user_id is not None:
             await self._renew(conversation_id, user_id)
 
@@ -245,8 +243,8 @@ class HermesLanes:
         lane.waiting.extendleft(reversed(late))
         return True
 
-    def drop(self, key: str) -> int:
-        """Drop what waits in the session; returns how many messages.
+    def drop(self, key: str, spare: Collection[str] = frozenset()) -> int:
+        """Drop what waits in the session but for messages whose ids are in ``spare``; returns how many messages.
 
         An approval's decision on its way to the model stays: it is nobody's waiting message, and it is told once.
         """
@@ -255,7 +253,7 @@ class HermesLanes:
         lane = self._lanes.get(key)
         if lane is None:
             return 0
-        dropped = lane.clear(host.is_synthetic)
+        dropped = lane.clear(lambda event: host.is_synthetic(event) or host.canon_message_id(event) in spare)
         self._recount(lane)
         for message in map(host.inbound_of, dropped):
             if message is not None:
@@ -280,16 +278,12 @@ class HermesLanes:
         return True
 
     def _steer(self, lane: Lane, event: HostObject) -> bool:
-        agent = compat.live_agent(self._host.runner, lane.key)
-        with lane.lock:
-            if agent is None or lane.interrupted or not lane.steerable or not compat.steer_agent(agent, event.text):
-                return False
-            lane.steered.append(event)
+        if not steer(self._host, lane, event):
+            return False
         message = host.inbound_of(event)
         if message is not None:
             self._shelf.started(message)
-        by_person = message is None or message.user_id is not None
-        if by_person and self._turns is not None and lane.turn is not None:
+        if (message is None or message.user_id is not None) and self._turns is not None and lane.turn is not None:
             self._turns.lift_silence(lane.turn)
         return True
 
@@ -304,18 +298,12 @@ class HermesLanes:
             raise CanonError("the session's queue is full", retryable=True)  # whoever made it tries again later
         if message is not None:
             self._shelf.dropped(message)
-            self._tasks.spawn(self._refuse(message), name=f"refuse {message.message_id}")
+            self._tasks.spawn(refuse(self._turns, message), name=f"refuse {message.message_id}")
         return False
 
     def _recount(self, lane: Lane) -> None:
         if self._turns is not None and lane.open and lane.turn is not None:
             self._turns.queue_changed(lane.turn)
-
-    async def _refuse(self, message: InboundMessage) -> None:
-        notice = HostText(message.conversation_id, QUEUE_FULL, notify=True, reply_to=message.message_id)
-        ack = await self._turns.text(None, notice) if self._turns is not None else None
-        if ack is not None and not ack.ok:
-            _LOG.warning("the refusal of message %s was not delivered: %s", message.message_id, ack.error)
 
     def _interrupt(self, lane: Lane) -> None:
         if lane.run is None:
@@ -382,7 +370,7 @@ class HermesLanes:
     async def _command(self, lane: Lane, event: HostObject) -> None:
         """Give the host a command: it runs at once, whatever the session does, and may have ended the session's run."""
         turn, before = lane.turn, lane.interrupted
-        run = compat.live_agent(self._host.runner, lane.key) if host.is_command(event, *ENDING_COMMANDS) else None
+        run = compat.live_agent(self._host.runner, lane.key) if host.is_command(event, "stop", "new", "reset") else None
         # Set before the host confirms: nothing the run still says may follow the confirmation (field row 4).
         lane.interrupted = before or (run is not None and lane.open > 0)
         await self._connected().handle_message(event)

@@ -53,7 +53,7 @@ class Listener(EventHandler, Protocol):
         ...
 
     def preparing(self) -> Iterable[str]:
-        """Return the conversations in which a message is on its way to the host."""
+        """Return the conversations in which a message is on its way to the host, or an announced signal to us."""
         ...
 
 

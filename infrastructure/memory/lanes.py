@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, final
 
@@ -205,13 +205,16 @@ class MemoryLanes:
         else:
             self._meet(session, message)
 
-    async def apply_signal(self, conversation_id: str, signal: SignalKind, user_id: str | None) -> None:
+    async def apply_signal(
+        self, conversation_id: str, signal: SignalKind, user_id: str | None, spare: Collection[str] = frozenset()
+    ) -> None:
         here = [item for item in self._sessions.values() if item.newest.conversation_id == conversation_id]
         sessions = reached(here, lambda session: session.newest.user_id, sender=user_id, owner=self.owner_id())
         for session in sessions:
             if signal == "stop_and_drop":
-                self._drop(session)
-            self._command(session.key, "/new" if signal == "new_session" else "/stop")
+                self._drop(session, spare)
+            if session.run is None or session.run.message.message_id not in spare:
+                self._command(session.key, "/new" if signal == "new_session" else "/stop")
             self._advance(session)
         if signal == "new_session" and not sessions and user_id is not None:
             kind: Literal["group", "direct"] = "group" if conversation_id in self._groups else "direct"
@@ -270,12 +273,12 @@ class MemoryLanes:
             run.interrupt()
         self._advance(session)
 
-    def _drop(self, session: _Session) -> None:
+    def _drop(self, session: _Session, spare: Collection[str] = frozenset()) -> None:
         """Drop what people wrote; what the plugin made, such as an approval's decision, is told all the same."""
         waiting = list(session.waiting)
-        session.waiting = deque(message for message in waiting if message.synthetic)
+        session.waiting = deque(message for message in waiting if message.synthetic or message.message_id in spare)
         for message in waiting:
-            if not message.synthetic:
+            if message not in session.waiting:
                 self._lifecycles.dropped(message, refused=False)
         self._recount(session)
 

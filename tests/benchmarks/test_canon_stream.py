@@ -124,7 +124,7 @@ class Inbox:
     async def hand_over(self, message):
         self.taken += 1
 
-    async def apply_signal(self, conversation_id, signal, user_id):
+    async def apply_signal(self, conversation_id, signal, user_id, spare=frozenset()):
         raise AssertionError("no signal expected")
 
 

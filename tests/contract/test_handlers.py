@@ -38,7 +38,7 @@ class Service:
             raise RuntimeError("the host is not ready")
         self._messages.append(message.message_id)
 
-    async def apply_signal(self, conversation_id, signal, user_id):
+    async def apply_signal(self, conversation_id, signal, user_id, spare=frozenset()):
         raise NotImplementedError
 
     def dropped(self, message):

@@ -23,7 +23,7 @@ class Host:
         if self.failing:
             raise RuntimeError("the host takes nothing")
 
-    async def apply_signal(self, conversation_id, signal, user_id):
+    async def apply_signal(self, conversation_id, signal, user_id, spare=frozenset()):
         raise NotImplementedError
 
 

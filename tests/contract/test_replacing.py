@@ -221,7 +221,7 @@ class Plugin:
         if self.agent is not None:
             self.tasks.spawn(self._answer(message), name="turn")
 
-    async def apply_signal(self, conversation_id, signal, user_id):
+    async def apply_signal(self, conversation_id, signal, user_id, spare=frozenset()):
         self.signals.append((conversation_id, signal, user_id))
 
     def dropped(self, message):

@@ -133,6 +133,30 @@ class ControlSignals(Contract[HostInboxDriver]):
         assert set(host.log.ran) == {f"text {number}" for number in {1, 2} | kept}
 
     @on_a_loop
+    async def test_stop_and_drop_keeps_what_came_after_it(self, host: HostInboxDriver) -> None:
+        await say(host, [1])
+        await running(host, 1)
+        await say(host, [2, 3])
+        await host.inbox.apply_signal(DIRECT, "stop_and_drop", DANA, {"msg_3"})
+        await run_through(host, [3])
+        assert host.log.outcomes == [("msg_1", "cancelled"), ("msg_3", "success")]
+
+    @pytest.mark.parametrize("signal", ["interrupt", "stop_and_drop", "new_session"])
+    @on_a_loop
+    async def test_a_signal_leaves_the_run_of_a_message_that_came_after_it(
+        self, host: HostInboxDriver, signal: SignalKind
+    ) -> None:
+        await say(host, [1])
+        turn = await running(host, 1)
+        await say(host, [2])
+        await host.inbox.apply_signal(DIRECT, signal, DANA, {"msg_1", "msg_2"})
+        await passed(host)
+        assert turn.runs
+        await run_through(host, [1, 2])
+        assert host.log.outcomes == [("msg_1", "success"), ("msg_2", "success")]
+        assert list(host.renewed) == []
+
+    @on_a_loop
     async def test_h29_the_owner_with_a_run_of_their_own_still_reaches_every_run(self, host: HostInboxDriver) -> None:
         await say(host, [1], GROUP, user_id=OWNER)
         await say(host, [2], GROUP)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from canon_hermes_plugin.domain.inbound.service import InboundPorts, InboundService
@@ -26,6 +26,7 @@ class World:
         self.order: list[str] = []
         self.messages: list[InboundMessage] = []
         self.signals: list[tuple[str, str, str | None]] = []
+        self.spared: list[set[str]] = []
         self.pending: dict[str, RuntimeSignal] = {}
         self.listed: list[Mapping[str, Any]] = []
         self.cursors: list[str | None] = []
@@ -51,9 +52,14 @@ class World:
         self.dropped_ones.append((message.conversation_id, message.message_id, message.queued))
 
     async def apply_signal(
-        self, conversation_id: str, signal: Literal["interrupt", "stop_and_drop", "new_session"], user_id: str | None
+        self,
+        conversation_id: str,
+        signal: Literal["interrupt", "stop_and_drop", "new_session"],
+        user_id: str | None,
+        spare: Collection[str] = frozenset(),
     ) -> None:
         self.order.append("signal")
+        self.spared.append(set(spare))
         self.signals.append((conversation_id, signal, user_id))
 
     async def consume_signal(self, conversation_id: str) -> RuntimeSignal | None:

@@ -79,7 +79,7 @@ async def test_a_signal_that_hangs_holds_messages_back_for_a_bounded_time(monkey
     assert len(world.messages) == 1
     control.cancel()
     await asyncio.gather(control, return_exceptions=True)
-    assert not world.service._signals._pending
+    assert not world.service._signals.gate._pending
 
 
 async def test_commands_are_commands() -> None:
