@@ -33,6 +33,7 @@ START_LIMIT = 90.0
 STOP_LIMIT = 15.0
 _POLL = 0.05
 _REASON_CHARS = 500
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|BOOTSTRAP")
 _COMPLAINT = re.compile(r"\b(ERROR|CRITICAL)\b|^\w*(Error|Exit|Exception)\b: ")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
@@ -233,8 +234,10 @@ class Gateway:
         """Return why it ended, as far as its output tells: the plugin's own words first, else the newest complaint."""
         complaints = [line for line in self.full_log().splitlines() if _COMPLAINT.search(line)]
         told = [line for line in complaints if "canon_hermes_plugin" in line] or complaints
-        reason = told[-1].strip().replace(self.settings.model_key, "***")[:_REASON_CHARS] if told else ""
-        return f"the gateway ended with exit code {code}" + (f": {reason}" if reason else "")
+        reason = told[-1].strip() if told else ""
+        for name, value in self.environment().items():
+            reason = reason.replace(value, "***") if _SECRET.search(name) else reason
+        return f"the gateway ended with exit code {code}" + (f": {reason[:_REASON_CHARS]}" if reason else "")
 
     def _ready_lines(self) -> int:
         return _read(self.home / "logs" / "gateway.log").count(READY_LINE)

@@ -5,14 +5,15 @@ import struct
 import zlib
 
 import pytest
+from canon_hermes_plugin.infrastructure.sandbox.gateway import Gateway, GatewaySettings
+from canon_hermes_plugin.infrastructure.sandbox.session import Chat
 
 pytestmark = pytest.mark.gateway
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["streaming", "whole"])
 def gateway_options(request):
-    # The loopback Canon serves files from a private address, which the host's guard refuses by default.
-    return {"streaming": request.param, "env": {"HERMES_ALLOW_PRIVATE_URLS": "true"}}
+    return {"streaming": request.param}
 
 
 def png():
@@ -62,3 +63,21 @@ def test_an_inbound_document_is_downloaded_for_the_model(chat, canon, model, gat
     chat.ask(conversation, "look at this", attachments=[attachment])
     assert "invoice" in seen[0]
     assert str(gateway.home) in seen[0]
+
+
+def test_an_attachment_the_host_refuses_leaves_one_line_that_names_the_setting(own_canon, model):
+    closed = {"security": {"allow_private_urls": False}}
+    with Gateway(GatewaySettings(own_canon.environment(), model.url, config=closed)) as gateway:
+        chat = Chat(own_canon, gateway)
+        chat.wait_connected()
+        conversation = chat.direct()
+        attachment = own_canon.host_file(b"%PDF-1.4 test", "application/pdf", "taxi.pdf")
+        asked = chat.ask(conversation, "look at this", attachments=[attachment]).asked
+        log = (gateway.root / "console.log").read_text(encoding="utf-8")
+    assert own_canon.requests("media") == []
+    (line,) = (line for line in log.splitlines() if "did not arrive" in line)
+    assert "WARNING" in line
+    assert f"message {asked} of {conversation}: 1 of 1 attachments did not arrive: no. 1 (13 bytes): " in line
+    assert "security.allow_private_urls" in line
+    assert "/media/" not in line
+    assert "taxi" not in line

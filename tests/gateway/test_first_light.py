@@ -15,6 +15,12 @@ def test_the_gateway_starts_with_the_plugin_enabled_and_stops_without_a_trace(ca
     assert not gateway.root.exists()
 
 
+def test_a_gateway_that_the_plugin_ends_says_why_in_its_error(canon, model):
+    wrong = GatewaySettings({**canon.environment(), "CANON_ENVIRONMENT_ID": "canon-test-v9"}, model.url)
+    with pytest.raises(GatewayError, match=r"exit code 78: .*unknown Canon environment id 'canon-test-v9'"):
+        Gateway(wrong).__enter__()
+
+
 def test_a_gateway_that_cannot_start_shows_the_end_of_its_log(canon, model):
     broken = GatewaySettings(canon.environment(), model.url, env={"HERMES_HOME": "/dev/null/nowhere"})
     gateway = Gateway(broken)

@@ -110,17 +110,25 @@ def test_files_of_a_canon_on_this_machine_are_fetched_unless_the_test_says_other
         (["INFO all is well", "ERROR gateway.run: no platform"], "no platform"),
         (["Traceback (most recent call last):", "ValueError: a bad setting", "bye"], "ValueError: a bad setting"),
         (["ERROR x: the key sk-secret is bad"], r"the key \*\*\* is bad"),
+        (["ERROR x: canon-key and other-token are bad"], r": \*\*\* and \*\*\* are bad"),
         (["ERROR x: " + "y" * 9_000], "y{480,491}$"),
         (["nothing to see"], "exit code 78$"),
     ],
 )
 def test_an_early_end_gives_the_reason_the_log_gives(child, lines, reason):
     child(f"print({chr(10).join(lines)!r}); raise SystemExit(78)")
-    gateway = Gateway(settings(model_key="sk-secret"))
+    secrets = {"CANON_API_KEY": "canon-key", "MY_TOKEN": "other-token"}
+    gateway = Gateway(settings(model_key="sk-secret", env=secrets))
     with pytest.raises(GatewayError, match=reason) as caught, gateway:
         pass
     assert str(caught.value).startswith("the gateway ended with exit code 78")
-    assert "sk-secret" not in str(caught.value)
+    assert not any(secret in str(caught.value) for secret in ("sk-secret", *secrets.values()))
+
+
+def test_without_a_models_key_a_reason_stays_readable(child):
+    child("print('ERROR x: no model'); raise SystemExit(78)")
+    with pytest.raises(GatewayError, match=r"ERROR x: no model$"), Gateway(settings(model_key="")):
+        pass
 
 
 def test_a_gateway_that_never_gets_ready_is_killed(child, tmp_path):
