@@ -246,6 +246,7 @@ class TurnCoordinator:
         turn, in this process or the next one.
         """
         self._opened.clear()
+        await self._settling.rest()
         heart, self._heart = self._heart, None
         if heart is not None:
             heart.cancel()

@@ -65,10 +65,17 @@ class Operation:
     Attributes:
         messages: what is sent, in order, byte for byte on every replay.
         receipts: Canon's receipts of the messages known to be stored.
+        inherited: an earlier process began to send it, with unknown success.
+        doubtful: the first message without a receipt may be stored all the same, judged over all attempts ever made.
     """
 
     messages: tuple[OutboundMessage, ...]
     receipts: list[StoredMessage] = field(default_factory=list[StoredMessage])
+    inherited: bool = False
+    doubtful: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubtful = self.inherited
 
     @property
     def id(self) -> str:
@@ -162,14 +169,18 @@ async def transmit(sink: MessageSink, operation: Operation) -> None:
         DeliveryError: at the first message that did not settle; nothing after it was sent.
     """
     while not operation.settled:
+        # Whoever is cut short here does not know what became of it.
+        before, operation.doubtful = operation.doubtful, True
         try:
             receipt = await sink.send(operation.unsettled)
-        except DeliveryError:
+        except DeliveryError as error:
+            operation.doubtful = before or error.certainty == "ambiguous"
             raise
         except CanonError as error:
             # A sink that cannot tell what happened leaves the outcome open.
             raise DeliveryError(str(error), certainty="ambiguous", retryable=error.retryable) from error
         operation.receipts.append(receipt)
+        operation.doubtful = operation.inherited
 
 
 def diagram() -> str:

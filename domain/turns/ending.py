@@ -16,7 +16,7 @@ from canon_hermes_plugin.domain.turns.dispatch import Dispatch
 from canon_hermes_plugin.domain.turns.media import collect
 from canon_hermes_plugin.domain.turns.model import Outcome
 from canon_hermes_plugin.domain.turns.node import ConversationNode
-from canon_hermes_plugin.domain.turns.notice import tell_undelivered
+from canon_hermes_plugin.domain.turns.notice import Notices
 from canon_hermes_plugin.domain.turns.plan import plan
 from canon_hermes_plugin.domain.turns.presence import Presence
 from canon_hermes_plugin.domain.turns.rooms import Room, Rooms
@@ -46,6 +46,7 @@ class TurnEnding:
         self._presence = presence
         self._rooms = rooms
         self._settling = settling
+        self._notices = Notices(world, settling)
         self._unreleased: dict[str, Turn] = {}
         """The last turn of each conversation whose node is not known to be gone."""
 
@@ -133,8 +134,8 @@ class TurnEnding:
         self._settling.start(operation, done)
 
     async def _notify(self, turn: Turn) -> bool:
-        """Tell the person that there was an answer; return whether that is stored."""
-        return await tell_undelivered(self._world.canon, turn.conversation_id, turn.id, turn.start.message_id)
+        """Tell the person that there was an answer; return whether that is stored or being settled."""
+        return await self._notices.tell_undelivered(turn.conversation_id, turn.id, turn.start.message_id)
 
     def _start_release(self, turn: Turn, pause: float) -> None:
         self._unreleased[turn.conversation_id] = turn

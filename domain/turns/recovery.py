@@ -14,7 +14,7 @@ from functools import partial
 from canon_hermes_plugin.domain.turns.delivery import Operation
 from canon_hermes_plugin.domain.turns.dispatch import Dispatch
 from canon_hermes_plugin.domain.turns.ending import BLANK_AGAIN, HAND_OVER
-from canon_hermes_plugin.domain.turns.notice import tell_undelivered
+from canon_hermes_plugin.domain.turns.notice import Notices
 from canon_hermes_plugin.domain.turns.rooms import Rooms
 from canon_hermes_plugin.domain.turns.settling import LIFETIME_MS, Case, End, Settling
 from canon_hermes_plugin.domain.turns.world import World
@@ -31,6 +31,7 @@ class Recovery:
         self._rooms = rooms
         self._dispatch = dispatch
         self._settling = settling
+        self._notices = Notices(world, settling)
         self._begun = False
 
     def begin(self) -> None:
@@ -57,19 +58,20 @@ class Recovery:
             _log.info("operation id=%s turn=%s was left by an earlier process", entry.operation_id, entry.turn_id)
             left[entry.conversation_id].append(entry)
         for conversation_id, entries in left.items():
-            cases = [Case(Operation(entry.messages), entry.kept_at, partial(self._done, entry)) for entry in entries]
+            cases = [self._case(entry) for entry in entries]
             self._settling.replay(cases, partial(self._dispatch.caught_up, conversation_id))
+
+    def _case(self, entry: OutboxEntry) -> Case:
+        return Case(Operation(entry.messages, inherited=True), entry.kept_at, partial(self._done, entry))
 
     async def _done(self, entry: OutboxEntry, end: End) -> bool:
         if end == "expired":
             _log.warning("operation id=%s turn=%s is too old to be said", entry.operation_id, entry.turn_id)
         if entry.turn_id is None:
-            return end != "unreachable"
-        if end in {"refused", "unreachable"}:
+            return True
+        if end == "refused":
             reply_to = entry.messages[-1].reply_to
-            told = await tell_undelivered(self._world.canon, entry.conversation_id, entry.turn_id, reply_to)
-            if end == "unreachable" and not told:
-                return False
+            await self._notices.tell_undelivered(entry.conversation_id, entry.turn_id, reply_to)
         work = self._end_dead_turn(entry, entry.turn_id, said=end == "settled")
         self._rooms.spawn(entry.conversation_id, work, f"end dead turn {entry.turn_id}")
         return True

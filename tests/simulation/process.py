@@ -192,14 +192,15 @@ class GatewayProcess:
         await self.services.runtime.stop()
         await self.services.turns.close()
 
-    async def kill(self, mine: set[asyncio.Task[object]]) -> None:
-        """Power is lost: nothing the process still tries reaches anybody."""
+    async def kill(self, mine: Callable[[], set[asyncio.Task[object]]]) -> None:
+        """Power is lost: nothing the process still tries reaches anybody, and nothing of it runs on."""
         self.network.cut = self.disk.dead = self.outbox.dead = True
         self.host.lanes.disconnect()
         LIVE.remove(self.container.live_adapter())
-        for task in mine:
-            task.cancel()
-        await asyncio.gather(*mine, return_exceptions=True)
+        while running := mine():  # what is cancelled may begin something
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[object]:

@@ -227,7 +227,7 @@ class World:
                     await self._amid_a_delivery()
                 self.deaths += 1
                 self.weather.seen.add(what)
-                await (process.stop() if what == "stop" else process.kill(self._tasks()))
+                await (process.stop() if what == "stop" else process.kill(self._tasks))
                 await asyncio.sleep(self.rng.uniform(0, 20))
                 await self._begin()
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from canon_hermes_plugin.domain.turns.context import current_turn
 from canon_hermes_plugin.domain.turns.notice import NOTICE
-from canon_hermes_plugin.domain.turns.settling import PAUSES
+from canon_hermes_plugin.domain.turns.settling import AGAIN, LIFETIME_MS, PAUSES
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 from canon_hermes_plugin.infrastructure.memory.time import settle
 from canon_hermes_plugin.ports.errors import CanonTransportError
@@ -67,15 +67,55 @@ async def test_h12_an_ambiguous_final_keeps_the_node_until_it_is_settled(bench):
     assert bench.canon.operations().count("clear_node") == 1
 
 
-async def test_h12_settling_is_bounded_and_its_failure_is_told_to_the_person(bench):
+@pytest.mark.parametrize("last", [Fault.ambiguous(500), Fault.unreachable(), Fault.definitive(403)])
+async def test_h12_an_answer_that_may_be_stored_stays_open_and_no_notice_stands_beside_it(bench, last):
+    """Canon stores it and answers that it failed: one such attempt, the first, makes all that follow prove nothing."""
+    turn = await bench.open()
+    await bench.stream(turn, "The", "The answer.")
+    bench.canon.faults.fail_next("send", Fault.lost_response())
+    await bench.complete(turn)
+    bench.canon.faults.outage = last
+    await bench.clock.advance(3600)
+    assert bench.finals == ["The answer."]
+    assert "clear_node" not in bench.canon.operations()
+    bench.canon.faults.outage = None
+    await bench.clock.advance(AGAIN + 2)
+    assert bench.texts == ["The answer."]
+    assert bench.canon.operations().count("clear_node") == 1
+    assert turn.book.settled_ordinal == 1
+    assert len(bench.coordinator._rooms) == 0
+
+
+async def test_h12_an_open_answer_is_tried_again_every_few_minutes_until_it_is_a_day_old(bench):
     turn = await bench.open()
     await bench.say(turn, "The answer.", notify=True)
-    bench.canon.faults.fail_next("send", Fault.ambiguous(), times=1 + len(PAUSES))
+    bench.canon.faults.outage = Fault.ambiguous(500)
     await bench.complete(turn)
-    await bench.clock.advance(sum(PAUSES) + 1)
+    await bench.clock.advance(sum(PAUSES))
+    seen = []
+    for _ in range(3):
+        sent = bench.canon.operations().count("send")
+        await bench.clock.advance(AGAIN)
+        seen.append(bench.canon.operations().count("send") - sent)
+    assert seen == [1, 1, 1]
+    await bench.clock.advance(LIFETIME_MS / 1000)
+    sent = bench.canon.operations().count("send")
+    bench.canon.faults.outage = None
+    await bench.clock.advance(AGAIN * 3)
+    assert bench.canon.operations().count("send") == sent
+    assert bench.finals == []
+    assert bench.outbox.documents == {}
+
+
+async def test_h12_after_a_notice_that_may_be_stored_the_answer_does_not_follow(bench):
+    turn = await bench.open()
+    await bench.say(turn, "The answer.", notify=True)
+    bench.canon.faults.fail_next("send", Fault.unreachable(), times=1 + len(PAUSES))
+    bench.canon.faults.fail_next("send", Fault.lost_response())
+    await bench.complete(turn)
+    await bench.clock.advance(sum(PAUSES) + 3 * AGAIN)
     assert bench.finals == [NOTICE]
-    assert bench.canon.operations().count("clear_node") == 1
-    assert len(bench.coordinator._rooms) == 0
+    assert bench.outbox.documents == {}
 
 
 async def test_h12_a_refused_final_is_told_to_the_person_and_its_text_is_salvaged(bench):

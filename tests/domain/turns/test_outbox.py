@@ -13,7 +13,7 @@ from canon_hermes_plugin.domain.turns import dispatch
 from canon_hermes_plugin.domain.turns.ending import HAND_OVER
 from canon_hermes_plugin.domain.turns.model import HostText
 from canon_hermes_plugin.domain.turns.notice import NOTICE
-from canon_hermes_plugin.domain.turns.settling import LIFETIME_MS, PAUSES
+from canon_hermes_plugin.domain.turns.settling import AGAIN, LIFETIME_MS, PAUSES
 from canon_hermes_plugin.infrastructure.memory.canon import Node
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 from canon_hermes_plugin.infrastructure.memory.time import settle
@@ -470,13 +470,29 @@ async def test_field_90_the_host_learns_which_sessions_owe_nothing_but_a_deliver
     assert await after.coordinator.left_unsaid() == {"group": kept_at + 1000}
 
 
-async def test_field_90_a_leftover_that_is_refused_is_told_to_the_person_and_forgotten(bench, reborn):
+async def test_field_90_a_leftover_that_is_refused_stays_open_since_the_dead_process_may_have_stored_it(bench, reborn):
     turn, _, _ = await begin(bench)
     bench.canon.nodes[CONVERSATION] = Node(turn.id, "The an", "streaming", ())
     after = await reborn(connected=False)
     after.canon.faults.fail_next("send", Fault.definitive())
     after.coordinator.recover()
     await after.clock.advance(5)
+    assert after.texts == []
+    assert after.canon.nodes[CONVERSATION].text == "The an"
+    assert len(after.outbox.documents) == 1
+    await after.clock.advance(AGAIN)
+    assert after.texts == ["The answer."]
+    assert after.outbox.documents == {}
+    assert ends_of(after, turn) == "completed"
+
+
+async def test_field_90_a_leftover_whose_id_canon_knows_for_something_else_is_told_to_the_person(bench, reborn):
+    turn, _, _ = await begin(bench)
+    bench.canon.nodes[CONVERSATION] = Node(turn.id, "The an", "streaming", ())
+    after = await reborn(connected=False)
+    after.canon.faults.fail_next("send", Fault.ambiguous(409), times=1 + len(PAUSES))
+    after.coordinator.recover()
+    await after.clock.advance(sum(PAUSES) + 5)
     assert after.texts == [NOTICE]
     assert after.canon.messages[0].reply_to == "msg_77"
     assert after.outbox.documents == {}
@@ -484,17 +500,32 @@ async def test_field_90_a_leftover_that_is_refused_is_told_to_the_person_and_for
     assert ends_of(after, turn) == "completed"
 
 
-async def test_field_90_a_refused_leftover_does_not_hold_up_the_next_one(bench, reborn):
+@pytest.mark.parametrize(("fault", "times"), [(Fault.definitive(), 1), (Fault.ambiguous(500), 1 + len(PAUSES))])
+async def test_field_90_a_leftover_that_canon_does_not_take_does_not_hold_up_the_next_one(bench, reborn, fault, times):
     bench.canon.faults.outage = OUTAGE
-    for number in range(2):
+    for number in range(3):
         await bench.coordinator.text(None, HostText(CONVERSATION, f"Report {number}"))
     bench.canon.faults.outage = None
     after = await reborn(connected=False)
-    after.canon.faults.fail_next("send", Fault.definitive())
+    after.canon.faults.fail_next("send", fault, times=times)
     after.coordinator.recover()
-    await settle()
-    assert after.texts == ["Report 1"]
+    await after.clock.advance(sum(PAUSES))
+    assert after.texts == ["Report 1", "Report 2"]
+    await after.clock.advance(AGAIN)
+    assert after.texts == ["Report 1", "Report 2", "Report 0"]
     assert after.outbox.documents == {}
+
+
+async def test_field_90_leftovers_of_a_long_outage_are_said_in_the_order_kept(bench, reborn):
+    bench.canon.faults.outage = OUTAGE
+    for number in range(3):
+        await bench.coordinator.text(None, HostText(CONVERSATION, f"Report {number}"))
+    after = await reborn()
+    await after.clock.advance(3600)
+    assert after.texts == []
+    after.canon.faults.outage = None
+    await after.clock.advance(AGAIN)
+    assert after.texts == ["Report 0", "Report 1", "Report 2"]
 
 
 # --- giving up -----------------------------------------------------------------------------------------------------
@@ -503,7 +534,7 @@ async def test_field_90_a_refused_leftover_does_not_hold_up_the_next_one(bench, 
 async def test_field_90_a_hopeless_answer_is_forgotten_when_the_person_was_told(bench):
     turn = await bench.open()
     await bench.say(turn, "The answer.", notify=True)
-    bench.canon.faults.fail_next("send", OUTAGE, times=1 + len(PAUSES))
+    bench.canon.faults.fail_next("send", Fault.unreachable(), times=1 + len(PAUSES))
     await bench.complete(turn)
     await bench.clock.advance(sum(PAUSES) + 1)
     assert bench.finals == [NOTICE]

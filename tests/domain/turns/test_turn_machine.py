@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from canon_hermes_plugin.domain.turns.model import HostMedia, HostText, ToolEnd, ToolStart
 from canon_hermes_plugin.domain.turns.notice import NOTICE
+from canon_hermes_plugin.domain.turns.plan import operation_id
 from canon_hermes_plugin.infrastructure.memory.faults import Fault
 from canon_hermes_plugin.infrastructure.memory.time import settle
 from hypothesis import HealthCheck, given, settings
@@ -274,9 +275,11 @@ class TurnMachine(RuleBasedStateMachine):
                 assert final is not None
                 assert text.split("\n")[0] in whole
         stored = Counter(self.bench.texts)
-        # A refusal while an unknown delivery is being settled ends it.
+        # What was refused at once was never said.
         assert all(stored[text] == 1 or (self.definitive and stored[text] == 0) for text in self.outside)
         assert self.definitive or NOTICE not in stored
+        told = {m.message_id for m in self.canon.messages if m.text == NOTICE}
+        assert not told & {operation_id(m.conversation_id, f"notice:{turn}", 1) for turn, m in finals.items()}
         closing = Counter(p.turn_id for p in self.canon.turns if p.state in {"completed", "interrupted"})
         assert closing == Counter(self.turn_ids)
         assert self.bench.tasks.failures == []
