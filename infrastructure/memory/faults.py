@@ -85,7 +85,7 @@ class Fault:
 
     def _unproven(self) -> CanonError:
         if self.status is None or self.status >= 500:  # noqa: PLR2004 - canon-wire §1.1: a broken proxy is a matter of time
-            return EnvironmentUnreachableError("injected failure: nobody proves the environment")
+            return EnvironmentUnreachableError("injected failure: Canon is down, its health check got no answer")
         return EnvironmentIdentityError("injected failure: another environment answers")
 
 

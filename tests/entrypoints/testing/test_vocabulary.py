@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
+from pathlib import Path
 
 import pytest
 from canon_hermes_plugin import (
@@ -11,7 +13,12 @@ from canon_hermes_plugin import (
     request_detached_approval_for_current_human,
     send_card_to_current_conversation,
 )
-from canon_hermes_plugin.testing import CanonHermes
+from canon_hermes_plugin.domain.interactions.blocking import ExecAsk
+from canon_hermes_plugin.infrastructure.hermes.prompts import PromptedTurn
+from canon_hermes_plugin.ports.canon import CanonApi
+from canon_hermes_plugin.ports.errors import EnvironmentUnreachableError
+from canon_hermes_plugin.testing import CanonHermes, Fault
+from canon_hermes_plugin.testing.contracts import SUITES
 
 
 def card(title, *actions):
@@ -133,7 +140,7 @@ def test_values_are_a_mapping(canon):
         canon.answers(CATEGORY, "food", ["note"])
 
 
-# --- what was prepared in vain ---------------------------------------------------------------------------------------
+# --- what was prepared in vain --------------------------------------------------------------------------------------
 
 
 def closing(prepare):
@@ -238,7 +245,7 @@ def test_a_test_that_fails_otherwise_keeps_its_own_reason():
         whole()
 
 
-# --- decisions are made once ------------------------------------------------------------------------------------------
+# --- decisions are made once ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -263,3 +270,114 @@ async def test_canon_says_of_a_card_whether_it_waits(canon, canon_turn):
     shown = await send_card_to_current_conversation(card("Shown"))
     assert shown["request"]["interactive"] is False
     assert shown["responseUserId"] == "owner"  # it is sent without a responder (interactions §10)
+
+
+# --- what people do and see -----------------------------------------------------------------------------------------
+
+
+def test_stop_ends_the_running_turn_without_its_words(canon, canon_hermes):
+    canon_hermes.host.waits(60).says("old")
+    canon_hermes.host.says("next")
+    canon.says("one")
+    canon.says("two")
+    canon.stops()
+    canon_hermes.advance(60)
+    assert canon.texts() == ["next"]
+
+
+def test_stop_may_drop_what_waits(canon, canon_hermes):
+    canon_hermes.host.waits(60).says("old")
+    canon_hermes.host.says("next").optional()
+    canon.says("one")
+    waiting = canon.says("two")
+    assert canon_hermes.host.lanes.waiting() == {waiting}
+    assert canon_hermes.host.lanes.busy_conversations() == {"with-dana"}
+    canon.stops(signal="stop_and_drop")
+    canon_hermes.advance(60)
+    assert canon.texts() == []
+    assert [message.text for message in canon_hermes.host.received] == ["one"]
+
+
+def test_stop_may_begin_a_new_session(canon, canon_hermes):
+    canon.says("one")
+    canon.stops(by="dana", signal="new_session")
+    assert len(canon_hermes.host.lanes.renewed) == 1
+
+
+def test_stop_reaches_the_conversation_it_is_pressed_in(canon, canon_hermes):
+    canon.group("ops", "dana", "olga")
+    canon_hermes.host.waits(60).says("olga's")
+    canon.says("one", by="olga", conversation="ops")
+    canon.stops(by="olga")
+    canon_hermes.advance(60)
+    assert canon.texts() == ["olga's"]
+
+
+def test_there_are_three_signals(canon):
+    with pytest.raises(ValueError, match="no signal 'halt'; there are: interrupt, stop_and_drop, new_session"):
+        canon.stops(signal="halt")
+
+
+def test_people_see_nothing_of_a_run_that_breaks_off_but_what_its_tools_did(canon, canon_hermes):
+    canon_hermes.host.says("half").fails()
+    canon.says("one")
+    canon_hermes.advance(60)
+    assert canon.texts() == []
+    canon_hermes.host.calls_tool(lambda: 3).fails()
+    canon.says("two")
+    canon_hermes.advance(60)
+    assert [(message.text, message.metadata["turnSemantics"]) for message in canon.messages()] == [("", "progress")]
+    assert canon.twin.nodes == {}
+
+
+@pytest.mark.parametrize("halfway", [True, False])
+async def test_while_canon_is_down_no_card_is_shown_and_the_call_says_why(canon, canon_turn, halfway):
+    canon.goes_down(halfway=halfway)
+    with pytest.raises(EnvironmentUnreachableError, match="Canon is down, its health check got no answer"):
+        await request_card_for_current_human(CATEGORY)
+    assert canon.cards() == []
+
+
+async def test_an_answer_of_canon_may_get_lost_alone(canon, canon_turn):
+    canon.twin.faults.fail_next("create_interaction", Fault.lost_response())
+    with pytest.raises(RuntimeError):
+        await request_card_for_current_human(CATEGORY)
+    assert canon.cards() == [CATEGORY]
+
+
+def test_a_command_that_somebody_else_allows_is_denied(canon, canon_hermes):
+    held = canon_hermes.questions.hold("key", "rm a")
+
+    async def ask_first(stage):
+        turn = PromptedTurn(canon_hermes.container.turns(), stage.turn)
+        command = ExecAsk(stage.turn.conversation_id, "rm a", "key", "dangerous command", turn.responder)
+        await canon_hermes.container.requests().exec_approval(command, turn)
+
+    canon_hermes.host.runs(ask_first).waits(5)
+    canon.says("clean up", by="dana")
+    canon.approves(by="mallory")
+    canon_hermes.advance(10)
+    assert held.choice == "deny"
+
+
+# --- the document ---------------------------------------------------------------------------------------------------
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "testing.md"
+
+
+@pytest.mark.skipif(not DOCS.is_file(), reason="the documents are not beside the tests")
+def test_the_table_of_suites_says_whose_they_are_what_they_take_and_what_is_async():
+    rows = [
+        line.replace("`", "").strip("| ").split(" | ")
+        for line in DOCS.read_text(encoding="utf-8").splitlines()
+        if "Contract` |" in line
+    ]
+    parts = {port for port in SUITES if port.__module__.endswith(".canon") and port is not CanonApi}
+    expected = {}
+    for port in set(SUITES) - parts:
+        names = [name for base in port.__mro__ for name in vars(base) if not name.startswith("_")]
+        waits = [name for name in names if inspect.iscoroutinefunction(getattr(port, name))]
+        told = "all" if set(waits) == set(names) else ", ".join(waits) or "none"
+        module, suite = port.__module__.rpartition(".")[2], SUITES[port]
+        expected[port.__name__] = [module, port.__name__, suite.__name__, suite.made.__name__, told]
+    assert {row[1]: row for row in rows} == expected
