@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from canon_hermes_plugin.infrastructure.sandbox.model import Gate, ScriptedModel
+from canon_hermes_plugin.infrastructure.sandbox.model import Gate, ScriptedModel, ToolCall
 
 pytestmark = pytest.mark.gateway
 
@@ -204,3 +204,34 @@ def test_a_place_that_cannot_be_read_costs_only_what_was_missed(chat, own_canon,
     ask(chat, conversation, "still")
     assert answers(own_canon, conversation) == ["Answer hello.", "Answer still."]
     assert "is not usable" in chat.gateway.full_log()
+
+
+@pytest.mark.parametrize("failing", [0, 2], ids=["blank writes arrive", "blank writes fail at first"])
+def test_h6_words_that_showed_at_the_death_are_not_said_when_the_resumed_turn_chooses_silence(
+    chat, own_canon, own_model, failing
+):
+    conversation, gate, silent = chat.direct(), Gate(), []
+    silence = ToolCall("canon_runtime_control", {"action": "no_reply"})
+
+    def answer(request):
+        if request.round:
+            return ("Nothing to add.",)
+        if not gate.reached.is_set():
+            return ("Thinking aloud. ", gate, silence)
+        silent.append(request)
+        return (silence,)
+
+    own_model.script_with(lambda _: True, answer)
+    own_canon.say(conversation, "user_dana", "keep quiet")
+    gate.wait_reached(60)
+    chat.wait(lambda canon: (canon.node(conversation) or {}).get("text") or None, 30, "nothing shows")
+    chat.gateway.kill()
+    gate.open()
+    if failing:
+        own_canon.fault("streaming", times=failing, matching=lambda r: not (r.body or {}).get("text"), status=503)
+    chat.gateway.restart()
+    chat.wait_connected()
+    chat.wait(lambda _: silent or None, 60, "the host resumed nothing")
+    chat.wait(lambda canon: canon.node(conversation) is None or None, 60, "the words still show")
+    chat.settled(conversation)
+    assert own_canon.messages(conversation) == []
