@@ -96,14 +96,20 @@ class ScriptedHost:
         self.script_for: Callable[[InboundMessage], Script] = lambda _: self._scripts.next()
         self._threads = threads
         self._scripts = Scripts()
+        self._played: list[Script] = []
         self._turns: dict[Run, Turn] = {}
         self._notices: set[asyncio.Task[Any]] = set()
         self._links: HostLinks | None = None
 
     @property
     def failures(self) -> list[BaseException]:
-        """What scripts raised other than by :meth:`fails`."""
+        """What scripts and their tools raised other than by :meth:`fails`, in order; take out what is meant to be."""
         return self.lanes.failures
+
+    def untold(self) -> list[Exception]:
+        """Return the :attr:`failures` that no script told its test by :attr:`Script.results`."""
+        told = [script.told for script in self._played]
+        return [item for item in self.failures if isinstance(item, Exception) and item not in told]
 
     def unused(self) -> list[str]:
         """Say which scripts no turn took, one line each."""
@@ -113,31 +119,31 @@ class ScriptedHost:
 
     def says(self, text: str) -> Script:
         """Let the next turn answer ``text``; returns its script for more steps."""
-        return self._scripts.new().says(text)
+        return self._scripts.add(Script().says(text))
 
     def streams(self, *frames: str) -> Script:
         """Let the next turn stream its answer; the last frame is the whole text."""
-        return self._scripts.new().streams(*frames)
+        return self._scripts.add(Script().streams(*frames))
 
     def calls_tool(self, tool: Callable[..., Any], /, *arguments: object, **options: object) -> Script:
         """Let the next turn call ``tool`` first."""
-        return self._scripts.new().calls_tool(tool, *arguments, **options)
+        return self._scripts.add(Script().calls_tool(tool, *arguments, **options))
 
     def is_silent(self) -> Script:
         """Let the next turn choose silence."""
-        return self._scripts.new().is_silent()
+        return self._scripts.add(Script().is_silent())
 
     def waits(self, seconds: float) -> Script:
         """Let the next turn work for some time first."""
-        return self._scripts.new().waits(seconds)
+        return self._scripts.add(Script().waits(seconds))
 
     def fails(self) -> Script:
         """Let the next turn break off."""
-        return self._scripts.new().fails()
+        return self._scripts.add(Script().fails())
 
     def runs(self, step: Step) -> Script:
         """Let the next turn do anything; see :meth:`Script.runs`."""
-        return self._scripts.new().runs(step)
+        return self._scripts.add(Script().runs(step))
 
     def plays_first(self, step: Step) -> Callable[[], None]:
         """Let the very next turn do ``step`` alone, whatever else is scripted; returns what withdraws it."""
@@ -205,9 +211,8 @@ class ScriptedHost:
             task.add_done_callback(self._notices.discard)
 
     async def _play(self, turn: Turn, script: Script) -> None:
-        stage = ScriptedTurn(self._the_links().turns, turn, self._threads)
-        for step in script.steps:
-            await step(stage)
+        self._played.append(script)
+        await script.play(ScriptedTurn(self._the_links().turns, turn, self._threads))
 
     def _the_links(self) -> HostLinks:
         if self._links is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
+import traceback
 from collections.abc import Callable
 from typing import Any, Self, cast, final
 
@@ -30,6 +30,7 @@ from canon_hermes_plugin.ports.profiles import Connection, Environment
 from canon_hermes_plugin.ports.secret import Secret
 from canon_hermes_plugin.testing.canon import AGENT, FakeCanon, Parts
 from canon_hermes_plugin.testing.host import HostLinks, ScriptedHost
+from canon_hermes_plugin.testing.script import checked_seconds
 from canon_hermes_plugin.testing.turn import CanonTurn, bind_session
 
 START_MS = 1_700_000_000_000
@@ -130,6 +131,10 @@ class CanonHermes:
         except AssertionError:
             if error is None:  # else the test says itself why it failed
                 raise
+        except ExceptionGroup as failures:
+            if error is None:
+                raise
+            error.add_note("perhaps because of this:\n" + "".join(traceback.format_exception(failures)))
 
     def turn(self) -> CanonTurn:
         """Return what puts code into a turn: ``with plugin.turn()("hello", by="dana"): …``.
@@ -159,14 +164,14 @@ class CanonHermes:
         """Disconnect and leave nothing behind; idempotent.
 
         Raises:
-            ExceptionGroup: a script failed in another way than by ``fails()``.
+            ExceptionGroup: a script failed in another way than by ``fails()``, and nobody was told yet.
             AssertionError: what the test prepared was never used: an answer, a decision, a script.
         """
         if self._machine.barred == CLOSED:
             return
         unused = [*self.canon.unused(), *self.host.unused()]
         self._shut()
-        failures = [item for item in self.host.failures if isinstance(item, Exception)]
+        failures = self.host.untold()
         if failures:
             raise ExceptionGroup("scripts of the host failed", failures)
         if unused:
@@ -225,15 +230,6 @@ class ToolClock:
     async def sleep(self, seconds: float) -> None:
         # Real time never stands still between two looks at a clock: neither may this one.
         await asyncio.to_thread(self._machine.wait, max(0.001, seconds))
-
-
-def checked_seconds(seconds: object) -> float:
-    """Return a length of time that can pass; raise TypeError or ValueError for what is none."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"seconds must be a number, not {seconds!r:.80}")
-    if not 0 <= seconds < math.inf:
-        raise ValueError(f"seconds must be 0 or more and have an end, not {seconds!r}")
-    return float(seconds)
 
 
 class _OnLoop:

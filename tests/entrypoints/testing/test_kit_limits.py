@@ -316,3 +316,86 @@ async def test_a_decision_that_was_said_before_is_there_when_no_time_passed(cano
     canon_hermes.advance(0)
     canon_turn.end()
     assert canon.texts() == ["woken"]
+
+
+# --- a tool that raises -----------------------------------------------------------------------------------------------
+
+
+class UnpaidError(Exception):
+    """What the tool of these tests raises."""
+
+
+def book():
+    raise UnpaidError("berth 42 is not paid")
+
+
+def test_the_results_of_a_script_whose_tool_raised_tell_the_cause(canon, canon_hermes):
+    script = canon_hermes.host.calls_tool(list).calls_tool(book).says("never said")
+    canon.says("book it")
+    with pytest.raises(RuntimeError, match=r"broke off at calls_tool\(book\): UnpaidError: berth 42") as told:
+        assert script.results == [[]]
+    assert isinstance(told.value.__cause__, UnpaidError)
+    assert [type(error) for error in canon_hermes.host.failures] == [UnpaidError]
+
+
+def one_told_failure_and_one_untold():
+    with CanonHermes() as plugin:
+        told_of = plugin.host.calls_tool(book)
+        plugin.host.runs(lambda stage: stage.calls_tool("pay", lambda: 1 / 0))
+        plugin.canon.says("book it")
+        plugin.canon.says("pay it")
+        with pytest.raises(RuntimeError):
+            _ = told_of.results
+
+
+def test_a_failure_that_nobody_was_told_of_is_told_at_the_end():
+    with pytest.raises(ExceptionGroup) as told:
+        one_told_failure_and_one_untold()
+    assert [type(error) for error in told.value.exceptions] == [ZeroDivisionError]
+
+
+def test_a_failure_that_is_meant_to_be_is_taken_out(canon, canon_hermes):
+    canon_hermes.host.calls_tool(book)
+    canon.says("book it")
+    assert str(canon_hermes.host.failures.pop()) == "berth 42 is not paid"
+
+
+def expects_an_answer_of_a_turn_whose_tool_raises():
+    with CanonHermes() as plugin:
+        plugin.host.calls_tool(book).says("Booked.")
+        plugin.canon.says("book it")
+        assert plugin.canon.texts() == ["Booked."]
+
+
+def test_a_failed_assertion_shows_the_tool_that_may_be_its_cause():
+    with pytest.raises(AssertionError) as told:
+        expects_an_answer_of_a_turn_whose_tool_raises()
+    (note,) = told.value.__notes__
+    assert "UnpaidError: berth 42 is not paid" in note
+    assert "in book" in note
+
+
+def test_a_run_that_is_meant_to_break_off_keeps_its_results(canon, canon_hermes):
+    script = canon_hermes.host.calls_tool(list).fails()
+    canon.says("go")
+    assert script.results == [[]]
+
+
+@pytest.mark.parametrize(
+    ("write", "error", "words"),
+    [
+        (lambda host: host.streams(), ValueError, "at least one frame"),
+        (lambda host: host.streams("a", 5), TypeError, "text, not 5"),
+        (lambda host: host.says(None), TypeError, "text, not None"),
+        (lambda host: host.calls_tool("book"), TypeError, "a function, .* not 'book'"),
+        (lambda host: host.runs("book"), TypeError, "a function, .* not 'book'"),
+        (lambda host: host.waits(-1), ValueError, "0 or more"),
+        (lambda host: host.waits("1"), TypeError, "a number"),
+    ],
+)
+def test_a_script_that_cannot_be_played_is_refused_where_it_is_written(canon, canon_hermes, write, error, words):
+    with pytest.raises(error, match=words):
+        write(canon_hermes.host)
+    canon_hermes.host.says("the next one")
+    canon.says("go")
+    assert canon.texts() == ["the next one"]
