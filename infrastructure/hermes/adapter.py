@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from canon_hermes_plugin.domain import chunker
 from canon_hermes_plugin.domain.turns.context import current_turn
-from canon_hermes_plugin.domain.turns.model import Ack, HostText, Outcome, TurnStart
+from canon_hermes_plugin.domain.turns.model import Ack, HostText, TurnStart
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
@@ -164,7 +164,7 @@ class CanonSurface(PromptSurface, MediaSurface):
         """Publish what the turn has to say and let the next message start."""
         lanes, turn = self.services.lanes, current_turn.get()
         key = lanes.key_of(event)
-        ended: Outcome = "cancelled" if lanes.was_interrupted(key) else outcome.value
+        ended = lanes.outcome(key, outcome.value)
         try:
             if turn is not None:
                 await self.services.turns.complete(turn, ended)

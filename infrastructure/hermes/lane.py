@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
-from canon_hermes_plugin.domain.turns.model import Ack, HostText
+from canon_hermes_plugin.domain.turns.model import Ack, HostText, Outcome
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes.compat import HostObject
 
@@ -102,6 +102,16 @@ class Lane:
             self.steered.clear()
             self.steerable = True
         return ended
+
+    def outcome(self, told: Outcome, *, draining: bool) -> Outcome:
+        """Return how the lifecycle ended, of which the host told ``told``.
+
+        What an interrupted one has to say must never be published. A stopping host waits for runs, and cancels what is
+        left of their lifecycles: the answer of a run that ended by itself is whole.
+        """
+        if self.interrupted:
+            return "cancelled"
+        return "success" if told == "cancelled" and draining and not self.steerable else told
 
     def steered_in(self) -> list[HostObject]:
         """Take out what was steered into the run, which reads nothing any more."""

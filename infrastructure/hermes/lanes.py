@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import final
 
 from canon_hermes_plugin.domain.inbound.intents import MAX_WAITING, BusyDecision, reached
+from canon_hermes_plugin.domain.turns.model import Outcome
 from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.hermes import compat, host
 from canon_hermes_plugin.infrastructure.hermes.busy import BusyHost, decide, interrupt, refuse, steer
@@ -177,10 +178,10 @@ class HermesLanes:
         if message is not None:
             self._shelf.started(message)
 
-    def was_interrupted(self, key: str) -> bool:
-        """Whether the session's running lifecycle was interrupted: what it has to say must never be published."""
+    def outcome(self, key: str, told: Outcome) -> Outcome:
+        """Return how the session's running lifecycle ended, of which the host told ``told``."""
         lane = self._lanes.get(key)
-        return lane is not None and lane.interrupted
+        return told if lane is None else lane.outcome(told, draining=compat.is_draining(self._host.runner))
 
     def completed(self, key: str, event: HostObject) -> list[InboundMessage]:
         """The host finished a lifecycle; called inside its task, whose end starts the next waiting message.

@@ -154,8 +154,7 @@ def test_what_is_written_while_the_gateway_stops_is_answered_once_by_the_next(ne
         chat.wait(lambda c: "Answer second." in answers(c, conversation) or None, 90, "not answered")
         chat.wait(lambda c: answers(c, other) or None, 30, "another conversation is not answered")
         chat.settled(conversation)
-        assert answers(own_canon, conversation)[-1:] == ["Answer second."]
-        assert answers(own_canon, conversation).count("Answer second.") == 1
+        assert sorted(answers(own_canon, conversation)) == ["Answer first.", "Answer second."]
         assert answers(own_canon, other) == ["Answer elsewhere."]
         assert not [m.text for c in (conversation, other) for m in own_canon.messages(c) if "not accepting" in m.text]
     finally:

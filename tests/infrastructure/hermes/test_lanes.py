@@ -308,6 +308,24 @@ async def test_an_interrupt_while_the_gateway_stops_ends_the_run_and_waits(stage
     assert (stage.runner.runs, stage.lanes.waiting()) == (["text 1"], {"msg_2"})
 
 
+@pytest.mark.parametrize(("ended", "draining", "outcome"), [
+    (True, True, "success"), (False, True, "cancelled"), (True, False, "cancelled"),
+])  # fmt: skip
+async def test_the_answer_of_a_run_that_ended_while_the_gateway_stops_is_whole(
+    stage: Any, monkeypatch: pytest.MonkeyPatch, ended: bool, draining: bool, outcome: str
+) -> None:
+    """The stopping host waits for the run, and cancels the lifecycle around it."""
+    monkeypatch.setattr("canon_hermes_plugin.infrastructure.hermes.compat.works_for", lambda agent, session: True)
+    await stage.say(1)
+    await stage.running("text 1")
+    stage.runner._draining = draining
+    if ended:
+        assert stage.lanes.run_finished(KEY, "session")
+    await stage.adapter.cancel_background_tasks()
+    await until(lambda: stage.turns.completed)
+    assert stage.turns.completed == [("msg_1", outcome)]
+
+
 async def test_a_word_for_an_approval_is_the_hosts_to_refuse_while_the_gateway_stops(
     stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
