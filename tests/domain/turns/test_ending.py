@@ -67,19 +67,21 @@ async def test_h12_an_ambiguous_final_keeps_the_node_until_it_is_settled(bench):
     assert bench.canon.operations().count("clear_node") == 1
 
 
-@pytest.mark.parametrize("last", [Fault.ambiguous(500), Fault.unreachable(), Fault.definitive(403)])
-async def test_h12_an_answer_that_may_be_stored_stays_open_and_no_notice_stands_beside_it(bench, last):
+@pytest.mark.parametrize(
+    ("last", "times"),
+    [(Fault.ambiguous(500), len(PAUSES)), (Fault.unreachable(), len(PAUSES)), (Fault.definitive(403), 1)],
+)
+async def test_h12_an_answer_that_may_be_stored_stays_open_and_no_notice_stands_beside_it(bench, last, times):
     """Canon stores it and answers that it failed: one such attempt, the first, makes all that follow prove nothing."""
     turn = await bench.open()
     await bench.stream(turn, "The", "The answer.")
     bench.canon.faults.fail_next("send", Fault.lost_response())
+    bench.canon.faults.fail_next("send", last, times=times)
     await bench.complete(turn)
-    bench.canon.faults.outage = last
-    await bench.clock.advance(3600)
+    await bench.clock.advance(sum(PAUSES) + 1)
     assert bench.finals == ["The answer."]
     assert "clear_node" not in bench.canon.operations()
-    bench.canon.faults.outage = None
-    await bench.clock.advance(AGAIN + 2)
+    await bench.clock.advance(AGAIN)
     assert bench.texts == ["The answer."]
     assert bench.canon.operations().count("clear_node") == 1
     assert turn.book.settled_ordinal == 1
