@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from canon_hermes_plugin.domain.approvals import outcomes
 from canon_hermes_plugin.domain.inbound.claims import Claims
 from canon_hermes_plugin.domain.inbound.lanes import Lanes
@@ -12,6 +13,9 @@ from canon_hermes_plugin.domain.turns.turn import Turn
 from canon_hermes_plugin.infrastructure.memory.lanes import MemoryLanes
 
 from .seeds import first_finding
+
+pytestmark = pytest.mark.timeout(600)
+"""Hundreds of worlds may pass before the one that shows it."""
 
 
 def test_silence_that_is_not_kept_is_found(monkeypatch):
