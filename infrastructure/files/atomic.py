@@ -78,10 +78,14 @@ def _target_of(path: Path) -> Path:
     """Return where a write of ``path`` goes: through symbolic links, to what they name."""
     if not path.is_symlink():
         return path
+    loop = OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     try:
-        return path.resolve()
-    except RuntimeError as error:  # a loop of links; an OSError only since Python 3.13
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+        target = path.resolve()
+    except RuntimeError as error:  # a loop of links, up to Python 3.12
+        raise loop from error
+    if target.is_symlink():  # since Python 3.13 a loop resolves to itself
+        raise loop
+    return target
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
